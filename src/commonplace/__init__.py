@@ -1,0 +1,3 @@
+"""Commonplace: a knowledge server for AI agents."""
+
+__version__ = "0.1.0"

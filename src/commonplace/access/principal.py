@@ -1,0 +1,34 @@
+"""A caller: who, in which namespace, with which rights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Effect = Literal["read", "write", "delete", "admin"]
+EFFECTS: tuple[Effect, ...] = ("read", "write", "delete", "admin")
+
+NAMESPACE_DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a caller can see at all. The store applies it to every statement."""
+
+    namespace: str = NAMESPACE_DEFAULT
+    prefix: str = ""
+    """Only ids that start with this exist for the caller."""
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    key_id: str
+    """Names the caller in the audit trail; never the secret."""
+    scope: Scope = Scope()
+    effects: frozenset[Effect] = frozenset(EFFECTS)
+    profiles: frozenset[str] | None = None
+    """Profiles the caller may use; None means all."""
+
+
+LOCAL = Principal(key_id="local")
+"""The operator's own shell, and callers on loopback while no key exists."""

@@ -1,0 +1,86 @@
+"""A document, what is listed of it, and its earlier revisions."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+VectorStatus = Literal["pending", "ready", "error", "skipped"]
+Operation = Literal["create", "update", "patch", "delete", "restore", "import"]
+
+KB_SOURCE_ID = 1
+"""The built-in source: documents that agents write, as opposed to rows pulled from a database."""
+
+MIME_DEFAULT = "text/markdown"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    document_id: str
+    body: str
+    title: str
+    tags: tuple[str, ...]
+    parent_id: str | None
+    mime: str
+    metadata: Mapping[str, Any]
+    revision: int
+    created_at_us: int
+    updated_at_us: int
+    updated_by: str
+    operation: Operation
+    """What made this revision."""
+    deleted_at_us: int | None = None
+    source_id: int = KB_SOURCE_ID
+    pk: Mapping[str, Any] | None = None
+    vector_status: VectorStatus = "pending"
+    vector_error: str | None = None
+    storage_key: int | None = field(default=None, compare=False)
+    """The backend's own handle; None until it is stored."""
+
+    @property
+    def is_live(self) -> bool:
+        return self.deleted_at_us is None
+
+    @property
+    def content_hash(self) -> bytes:
+        return content_hash(self.body)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentHead:
+    """What a list shows."""
+
+    document_id: str
+    parent_id: str | None
+    title: str
+    tags: tuple[str, ...]
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """One state a document had, or has; `body` is empty where only the history was asked for."""
+
+    document_id: str
+    revision: int
+    title: str
+    tags: tuple[str, ...]
+    mime: str
+    metadata: Mapping[str, Any]
+    written_at_us: int
+    written_by: str
+    operation: Operation
+    content_chars: int
+    body: str = ""
+
+
+def content_hash(body: str) -> bytes:
+    return hashlib.blake2b(body.encode(), digest_size=16).digest()
+
+
+def parent_of(document_id: str) -> str | None:
+    """The folder an id stands in, or None at the top."""
+    folder, slash, _ = document_id.rpartition("/")
+    return folder if slash else None

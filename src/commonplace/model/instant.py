@@ -1,0 +1,24 @@
+"""Instants: microseconds since 1970 in UTC inside, ISO 8601 outside."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def now_us() -> int:
+    return time.time_ns() // 1000
+
+
+def to_iso(instant_us: int) -> str:
+    return (_EPOCH + timedelta(microseconds=instant_us)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def from_iso(text: str) -> int:
+    """Read an ISO instant, also the SQL form `YYYY-MM-DD HH:MM:SS`; no zone means UTC."""
+    moment = datetime.fromisoformat(text.strip())
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // timedelta(microseconds=1)
