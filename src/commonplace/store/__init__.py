@@ -1,0 +1,1 @@
+"""Where documents live. Work modules see only `port`."""

@@ -1,0 +1,68 @@
+"""A connection to the file: how it is set up, and how long its queries may take."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+
+from commonplace.store.sqlite.faults import translated
+
+_PROGRESS_STEPS = 2_000
+"""Virtual-machine steps between two looks at the clock: some tens of microseconds."""
+
+_PRAGMAS = """
+PRAGMA synchronous = FULL;          -- a commit is on disk before it is acknowledged
+PRAGMA fullfsync = ON;              -- macOS: fsync alone stops in the drive's cache
+PRAGMA checkpoint_fullfsync = ON;
+PRAGMA foreign_keys = ON;
+PRAGMA cache_size = -32768;         -- 32 MiB for each connection
+PRAGMA temp_store = MEMORY;         -- undoing a write must not need room on a full disk
+PRAGMA journal_size_limit = 67108864;
+PRAGMA trusted_schema = OFF;
+"""
+"""All of them are of the connection; what is of the file (WAL) is set where the file is made."""
+
+
+class Connection:
+    """An apsw connection with a deadline that interrupts whatever statement is running."""
+
+    def __init__(self, path: Path, *, wait_seconds_max: float, create: bool = False) -> None:
+        self._path = path
+        self._deadline_s: float | None = None
+        flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
+        with translated(path):
+            self.raw = apsw.Connection(str(path), flags=flags)
+        with self.translated():
+            self.raw.set_busy_timeout(int(wait_seconds_max * 1000))
+            self.raw.execute(_PRAGMAS)
+            self.raw.set_progress_handler(self._is_over, _PROGRESS_STEPS)
+
+    def _is_over(self) -> bool:
+        return self._deadline_s is not None and time.monotonic() > self._deadline_s
+
+    @contextmanager
+    def translated(self) -> Iterator[None]:
+        with translated(self._path, self.raw):
+            yield
+
+    @contextmanager
+    def snapshot(self, seconds_max: float) -> Iterator[apsw.Connection]:
+        """All reads inside see one state of the file; together they may take `seconds_max`."""
+        with self.translated():
+            self._deadline_s = time.monotonic() + seconds_max
+            self.raw.execute("BEGIN")
+            try:
+                yield self.raw
+            finally:
+                self._deadline_s = None
+                # Not COMMIT: only ROLLBACK ends the snapshot even if a statement was left halfway,
+                # and a snapshot that stays open keeps the WAL from ever being emptied.
+                if self.raw.in_transaction:
+                    self.raw.execute("ROLLBACK")
+
+    def close(self) -> None:
+        self.raw.close()

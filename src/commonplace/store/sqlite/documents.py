@@ -1,0 +1,130 @@
+"""Documents and their revisions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import apsw
+
+from commonplace.access.principal import Scope
+from commonplace.model.document import Document, DocumentHead, Revision
+from commonplace.store import statements
+from commonplace.store.sqlite import rows
+from commonplace.text.normalize import prefix_end
+
+_SQL = statements.load("commonplace.store.sqlite", "documents.sql")
+_REVISIONS = statements.load("commonplace.store.sqlite", "revisions.sql")
+
+
+class Documents:
+    """Bound to one scope: every statement carries its namespace and its range of ids."""
+
+    def __init__(self, raw: apsw.Connection, scope: Scope) -> None:
+        self._raw = raw
+        self._scope = scope
+
+    def get(self, document_id: str) -> Document | None:
+        row = self._raw.execute(
+            _SQL["get"],
+            {
+                "namespace": self._scope.namespace,
+                "document_id": document_id,
+                "scope_start": self._scope.prefix,
+                "scope_end": prefix_end(self._scope.prefix),
+            },
+        ).fetchone()
+        return None if row is None else rows.document(row)
+
+    def heads(
+        self, prefix: str, *, after: str | None = None, offset: int = 0, limit: int
+    ) -> list[DocumentHead]:
+        bounds = self._bounds(prefix)
+        if bounds is None:
+            return []
+        is_open = "_open" if bounds["end"] is None else ""
+        if is_open:
+            del bounds["end"]
+        if offset:
+            # Find where the page starts in the index alone, then read only the page's rows.
+            before = self._raw.execute(
+                _SQL["id_at_offset" + is_open], {**bounds, "offset": offset - 1}
+            ).fetchone()
+            if before is None:
+                return []
+            after = max(after or "", before[0])
+        found = self._raw.execute(
+            _SQL["heads_after" + is_open], {**bounds, "after": after or "", "limit": limit}
+        )
+        return [rows.head(row) for row in found]
+
+    def _bounds(self, prefix: str) -> dict[str, Any] | None:
+        """The range that is both asked for and visible; None when there is none."""
+        visible = self._scope.prefix
+        if visible.startswith(prefix):
+            prefix = visible
+        elif not prefix.startswith(visible):
+            return None
+        return {
+            "namespace": self._scope.namespace,
+            "start": prefix,
+            "end": prefix_end(prefix),
+        }
+
+    def insert(self, document: Document) -> Document:
+        values = {**rows.document_values(document), "namespace": self._scope.namespace}
+        (key,) = self._raw.execute(_SQL["insert"], values).fetchone()  # type: ignore[misc]
+        self._raw.execute(_SQL["insert_body"], {"document_key": key, "body": document.body})
+        return replace(document, storage_key=key)
+
+    def replace(self, before: Document, after: Document) -> Document:
+        key = before.storage_key
+        values = {
+            **rows.document_values(after),
+            "document_key": key,
+            "namespace": self._scope.namespace,
+        }
+        del values["document_id"]
+        self._raw.execute(_REVISIONS["add"], _revision_values(before))
+        self._raw.execute(_SQL["replace"], values)
+        if after.body != before.body:
+            self._raw.execute(_SQL["replace_body"], {"document_key": key, "body": after.body})
+        return replace(after, storage_key=key)
+
+
+class Revisions:
+    def __init__(self, raw: apsw.Connection) -> None:
+        self._raw = raw
+
+    def page(self, document: Document, *, before: int | None, limit: int) -> list[Revision]:
+        found = self._raw.execute(
+            _REVISIONS["page"],
+            {
+                "document_key": document.storage_key,
+                "before": document.revision if before is None else before,
+                "limit": limit,
+            },
+        )
+        return [rows.revision(document.document_id, row) for row in found]
+
+    def get(self, document: Document, revision: int) -> Revision | None:
+        row = self._raw.execute(
+            _REVISIONS["get"], {"document_key": document.storage_key, "revision": revision}
+        ).fetchone()
+        return None if row is None else rows.revision(document.document_id, row)
+
+
+def _revision_values(document: Document) -> dict[str, Any]:
+    return {
+        "document_key": document.storage_key,
+        "revision": document.revision,
+        "title": document.title,
+        "tags": rows.dumps(document.tags),
+        "mime": document.mime,
+        "metadata": rows.dumps(document.metadata),
+        "content_chars": len(document.body),
+        "written_at_us": document.updated_at_us,
+        "written_by": document.updated_by,
+        "operation": document.operation,
+        "body": rows.pack(document.body),
+    }

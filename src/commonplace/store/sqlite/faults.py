@@ -1,0 +1,112 @@
+"""What SQLite's errors, and the operating system's, mean to a caller."""
+
+from __future__ import annotations
+
+import errno
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+import orjson
+
+from commonplace.errors import (
+    CommonplaceError,
+    ConfigurationError,
+    DeadlineExceeded,
+    Internal,
+    StorageCorrupt,
+    StorageFull,
+    StorageReadOnly,
+    StorageUnavailable,
+)
+
+_UNDECODABLE = (UnicodeDecodeError, orjson.JSONDecodeError, zlib.error)
+"""What reading a damaged value ends in: SQLite keeps no checksum of what is in a page."""
+
+_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_READ_ONLY_ERRNOS = (errno.EROFS, errno.EACCES, errno.EPERM)
+_WRONG_KIND_ERRNOS = (errno.EISDIR, errno.ENOTDIR, errno.EEXIST)
+
+
+@contextmanager
+def translated(path: Path, raw: apsw.Connection | None = None) -> Iterator[None]:
+    """Turn complaints of SQLite and of the file system into ours; our own pass unchanged."""
+    try:
+        yield
+    except (apsw.Error, *_UNDECODABLE) as problem:
+        raise as_storage_error(problem, path, raw) from problem
+    except OSError as problem:
+        raise _of_file_system(problem, path) from problem
+
+
+def as_storage_error(
+    problem: BaseException, path: Path, raw: apsw.Connection | None = None
+) -> CommonplaceError:
+    """`raw`: the connection that failed; it knows why the system refused a read or a write."""
+    match problem:
+        case CommonplaceError():
+            return problem
+        case apsw.InterruptError():
+            return DeadlineExceeded("The query took longer than allowed and was stopped.")
+        case apsw.FullError():
+            return _full(path)
+        case apsw.ReadOnlyError() | apsw.PermissionsError():
+            return StorageReadOnly(f"{path.name} cannot be written: {problem}.")
+        case apsw.CorruptError() | apsw.NotADBError():
+            return damaged(path, str(problem))
+        case apsw.BusyError() | apsw.LockedError() | apsw.ProtocolError():
+            return StorageUnavailable("Another process kept the database locked; try again.")
+        case apsw.ConnectionClosedError():
+            return StorageUnavailable("The store is closed.")
+        case apsw.IOError() | apsw.CantOpenError():
+            return _of_input_output(problem, path, raw)
+        case apsw.NoMemError():
+            return StorageUnavailable("There was no memory left for the query.")
+        case _ if isinstance(problem, _UNDECODABLE):
+            return damaged(path, f"a stored value is unreadable: {problem}")
+        case _:
+            return Internal(f"The database refused a statement: {problem}")
+
+
+def damaged(path: Path, why: str) -> StorageCorrupt:
+    return StorageCorrupt(
+        f"{path.name} is damaged ({why}). Run 'commonplace doctor' and restore a copy."
+    )
+
+
+def _full(path: Path) -> StorageFull:
+    return StorageFull(f"No space left for {path.name}; nothing was written.")
+
+
+def _of_input_output(
+    problem: apsw.Error, path: Path, raw: apsw.Connection | None
+) -> CommonplaceError:
+    code = 0 if raw is None else _errno_of(raw)
+    # The shared-memory file beside the database is the first to find no room.
+    if code in _FULL_ERRNOS or problem.extendedresult == apsw.SQLITE_IOERR_SHMSIZE:
+        return _full(path)
+    reason = f"{problem} ({os.strerror(code)})" if code else str(problem)
+    if code in _READ_ONLY_ERRNOS:
+        return StorageReadOnly(f"{path.name} cannot be written: {reason}.")
+    return StorageUnavailable(f"{path.name} cannot be read or written: {reason}.")
+
+
+def _errno_of(raw: apsw.Connection) -> int:
+    try:
+        return raw.system_errno
+    except apsw.ConnectionClosedError:
+        return 0
+
+
+def _of_file_system(problem: OSError, path: Path) -> CommonplaceError:
+    place, reason = problem.filename or path, problem.strerror or str(problem)
+    if problem.errno in _FULL_ERRNOS:
+        return StorageFull(f"No space left to make {place}.")
+    if problem.errno in _READ_ONLY_ERRNOS:
+        return StorageReadOnly(f"{place} cannot be used: {reason}.")
+    if problem.errno in _WRONG_KIND_ERRNOS:
+        return ConfigurationError(f"{place} cannot hold the data: {reason}.")
+    return StorageUnavailable(f"{place} cannot be used: {reason}.")

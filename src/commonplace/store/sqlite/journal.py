@@ -1,0 +1,71 @@
+"""What is written beside a change: the outbox row for the index, the line of the audit trail."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import apsw
+
+from commonplace.access.principal import Scope
+from commonplace.model.document import Document
+from commonplace.store import statements
+from commonplace.store.port import AuditEntry
+
+_OUTBOX = statements.load("commonplace.store.sqlite", "outbox.sql")
+_AUDIT = statements.load("commonplace.store.sqlite", "audit.sql")
+
+
+class Outbox:
+    def __init__(self, raw: apsw.Connection) -> None:
+        self._raw = raw
+
+    def add(self, document: Document, kind: Literal["index", "remove"]) -> None:
+        self._raw.execute(
+            _OUTBOX["add"],
+            {
+                "document_key": document.storage_key,
+                "revision": document.revision,
+                "kind": kind,
+                "at_us": document.updated_at_us,
+            },
+        )
+
+
+class Audit:
+    def __init__(self, raw: apsw.Connection, scope: Scope) -> None:
+        self._raw = raw
+        self._scope = scope
+
+    def add(self, entry: AuditEntry) -> None:
+        self._raw.execute(
+            _AUDIT["add"],
+            {
+                "at_us": entry.at_us,
+                "namespace": self._scope.namespace,
+                "principal": entry.principal,
+                "action": entry.action,
+                "document_id": entry.document_id,
+                "revision": entry.revision,
+                "outcome": entry.outcome,
+                "request_id": entry.request_id,
+            },
+        )
+
+    def page(self, document_id: str | None, *, limit: int) -> list[AuditEntry]:
+        name = "page" if document_id is None else "page_of_document"
+        values = {"namespace": self._scope.namespace, "limit": limit}
+        if document_id is not None:
+            values["document_id"] = document_id
+        found = self._raw.execute(_AUDIT[name], values)
+        return [
+            AuditEntry(
+                at_us=at_us,
+                principal=principal,
+                action=action,
+                document_id=row_id,
+                revision=revision,
+                outcome=outcome,
+                request_id=request_id,
+            )
+            for at_us, principal, action, row_id, revision, outcome, request_id in found
+        ]

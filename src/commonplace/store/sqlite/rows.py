@@ -1,0 +1,95 @@
+"""Rows of the tables to values of the model, and back."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import orjson
+
+from commonplace.model.document import Document, DocumentHead, Revision
+
+Row = tuple[Any, ...]
+
+
+def dumps(value: Any) -> str:
+    return orjson.dumps(value).decode()
+
+
+def document(row: Row) -> Document:
+    return Document(
+        storage_key=row[0],
+        document_id=row[1],
+        parent_id=row[2],
+        title=row[3],
+        tags=tags(row[4]),
+        mime=row[5],
+        metadata=orjson.loads(row[6]),
+        revision=row[7],
+        created_at_us=row[8],
+        updated_at_us=row[9],
+        updated_by=row[10],
+        operation=row[11],
+        deleted_at_us=row[12],
+        source_id=row[13],
+        pk=None if row[14] is None else orjson.loads(row[14]),
+        vector_status=row[15],
+        vector_error=row[16],
+        body=row[17],
+    )
+
+
+def document_values(document: Document) -> dict[str, Any]:
+    return {
+        "document_id": document.document_id,
+        "source_id": document.source_id,
+        "parent_id": document.parent_id,
+        "title": document.title,
+        "tags": dumps(document.tags),
+        "mime": document.mime,
+        "metadata": dumps(document.metadata),
+        "pk": None if document.pk is None else dumps(document.pk),
+        "revision": document.revision,
+        "content_hash": document.content_hash,
+        "content_chars": len(document.body),
+        "created_at_us": document.created_at_us,
+        "updated_at_us": document.updated_at_us,
+        "deleted_at_us": document.deleted_at_us,
+        "updated_by": document.updated_by,
+        "operation": document.operation,
+        "vector_status": document.vector_status,
+        "vector_error": document.vector_error,
+    }
+
+
+def head(row: Row) -> DocumentHead:
+    return DocumentHead(row[0], row[1], row[2], tags(row[3]), row[4])
+
+
+def tags(stored: str) -> tuple[str, ...]:
+    return () if stored == "[]" else tuple(orjson.loads(stored))
+
+
+def revision(document_id: str, row: Row) -> Revision:
+    return Revision(
+        document_id=document_id,
+        revision=row[0],
+        title=row[1],
+        tags=tags(row[2]),
+        mime=row[3],
+        metadata=orjson.loads(row[4]),
+        content_chars=row[5],
+        written_at_us=row[6],
+        written_by=row[7],
+        operation=row[8],
+        body=unpack(row[9]) if len(row) > 9 else "",
+    )
+
+
+def pack(body: str) -> bytes:
+    """Old bodies are read seldom and kept for ever: compressed, at the cheapest level."""
+    return zlib.compress(body.encode(), 1)
+
+
+def unpack(stored: bytes) -> str:
+    return zlib.decompress(stored).decode()

@@ -1,0 +1,14 @@
+-- name: add
+-- One line of the audit trail.
+INSERT INTO audit (at_us, namespace, principal, action, document_id, revision, outcome, request_id)
+VALUES (:at_us, :namespace, :principal, :action, :document_id, :revision, :outcome, :request_id);
+
+-- name: page
+-- The newest lines.
+SELECT at_us, principal, action, document_id, revision, outcome, request_id FROM audit
+WHERE namespace = :namespace ORDER BY audit_key DESC LIMIT :limit;
+
+-- name: page_of_document
+-- The newest lines about one document.
+SELECT at_us, principal, action, document_id, revision, outcome, request_id FROM audit
+WHERE namespace = :namespace AND document_id = :document_id ORDER BY audit_key DESC LIMIT :limit;

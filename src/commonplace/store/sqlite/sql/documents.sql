@@ -1,0 +1,68 @@
+-- name: get
+-- One document by id, also a deleted one.
+SELECT d.document_key, d.document_id, d.parent_id, d.title, d.tags, d.mime, d.metadata, d.revision,
+       d.created_at_us, d.updated_at_us, d.updated_by, d.operation, d.deleted_at_us, d.source_id,
+       d.pk, d.vector_status, d.vector_error, b.body
+FROM documents d JOIN bodies b USING (document_key)
+WHERE d.namespace = :namespace AND d.document_id = :document_id
+  AND d.document_id >= :scope_start AND (:scope_end IS NULL OR d.document_id < :scope_end);
+
+-- name: heads_after
+-- A page of live documents in byte order, by range: the cost does not depend on the depth.
+SELECT document_id, parent_id, title, tags, revision
+FROM documents
+WHERE deleted_at_us IS NULL AND namespace = :namespace
+  AND document_id >= :start AND document_id < :end AND document_id > :after
+ORDER BY document_id
+LIMIT :limit;
+
+-- name: heads_after_open
+-- The same where the prefix has no upper bound.
+SELECT document_id, parent_id, title, tags, revision
+FROM documents
+WHERE deleted_at_us IS NULL AND namespace = :namespace
+  AND document_id >= :start AND document_id > :after
+ORDER BY document_id
+LIMIT :limit;
+
+-- name: id_at_offset
+-- The id that stands just before a page; walks the index of live ids only, never the rows.
+SELECT document_id FROM documents
+WHERE deleted_at_us IS NULL AND namespace = :namespace
+  AND document_id >= :start AND document_id < :end
+ORDER BY document_id
+LIMIT 1 OFFSET :offset;
+
+-- name: id_at_offset_open
+-- The same where the prefix has no upper bound.
+SELECT document_id FROM documents
+WHERE deleted_at_us IS NULL AND namespace = :namespace AND document_id >= :start
+ORDER BY document_id
+LIMIT 1 OFFSET :offset;
+
+-- name: insert
+-- A new id; its storage key comes back.
+INSERT INTO documents (namespace, document_id, source_id, parent_id, title, tags, mime, metadata, pk,
+    revision, content_hash, content_chars, created_at_us, updated_at_us, deleted_at_us, updated_by,
+    operation, vector_status, vector_error)
+VALUES (:namespace, :document_id, :source_id, :parent_id, :title, :tags, :mime, :metadata, :pk,
+    :revision, :content_hash, :content_chars, :created_at_us, :updated_at_us, :deleted_at_us,
+    :updated_by, :operation, :vector_status, :vector_error)
+RETURNING document_key;
+
+-- name: insert_body
+-- The body of a new id.
+INSERT INTO bodies (document_key, body) VALUES (:document_key, :body);
+
+-- name: replace
+-- The next state of a document.
+UPDATE documents SET source_id = :source_id, parent_id = :parent_id, title = :title, tags = :tags,
+    mime = :mime, metadata = :metadata, pk = :pk, revision = :revision,
+    content_hash = :content_hash, content_chars = :content_chars, created_at_us = :created_at_us,
+    updated_at_us = :updated_at_us, deleted_at_us = :deleted_at_us, updated_by = :updated_by,
+    operation = :operation, vector_status = :vector_status, vector_error = :vector_error
+WHERE document_key = :document_key AND namespace = :namespace;
+
+-- name: replace_body
+-- The next body of a document.
+UPDATE bodies SET body = :body WHERE document_key = :document_key;
