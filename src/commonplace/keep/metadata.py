@@ -1,0 +1,48 @@
+"""Metadata: merged by key, bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from commonplace.errors import InvalidArgument
+from commonplace.limits import Limits
+
+
+def merged(current: Mapping[str, Any], given: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
+    """Keys given replace those stored; a null removes; all others stay."""
+    result = {**current, **given}
+    for key, value in given.items():
+        if value is None:
+            del result[key]
+    try:
+        encoded = orjson.dumps(result)
+    except TypeError as problem:
+        raise InvalidArgument(
+            f"The metadata is not plain JSON: {problem}", field="metadata"
+        ) from None
+    # Only where the bytes hint at it: a backslash written before u0000 looks the same.
+    if b"\\u0000" in encoded and _has_nul(result):
+        raise InvalidArgument("NUL character in metadata.", field="metadata")
+    size_bytes = len(encoded)
+    if size_bytes > limits.metadata_bytes_max:
+        raise InvalidArgument(
+            f"The metadata has {size_bytes} bytes; {limits.metadata_bytes_max} are allowed.",
+            field="metadata",
+            bytes_max=limits.metadata_bytes_max,
+        )
+    return result
+
+
+def _has_nul(value: Any) -> bool:
+    """Not every database can keep one in JSON, so none is asked to."""
+    match value:
+        case str():
+            return "\x00" in value
+        case list():
+            return any(_has_nul(part) for part in value)
+        case dict():
+            return any("\x00" in key or _has_nul(part) for key, part in value.items())
+    return False
