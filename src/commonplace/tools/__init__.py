@@ -1,0 +1,1 @@
+"""What callers can do: each tool declared once, all reached through one door, `tools.call`."""
