@@ -1,0 +1,135 @@
+"""ls, search: which documents there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from commonplace.cli import context
+from commonplace.limits import (
+    LIST_LIMIT_DEFAULT,
+    LIST_LIMIT_MAX,
+    SEARCH_LIMIT_DEFAULT,
+    SEARCH_LIMIT_MAX,
+)
+from commonplace.model.document import DocumentHead
+from commonplace.tools.documents import list_documents, search_knowledge
+from commonplace.tools.spec import Answer
+
+
+@click.command()
+@click.argument("prefix", default="")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=LIST_LIMIT_DEFAULT,
+    show_default=True,
+    help="How many to show.",
+)
+@click.option("--all", "show_all", is_flag=True, help="Show all there are.")
+@click.option("--cursor", help="Go on where --json's next_cursor says.")
+@click.option("--long", "is_long", is_flag=True, help="With revision, title and tags.")
+@context.json_option
+@click.pass_obj
+def ls(
+    options: context.Options,
+    prefix: str,
+    limit: int,
+    show_all: bool,
+    cursor: str | None,
+    is_long: bool,
+    as_json: bool,
+) -> None:
+    """List documents whose path starts with PREFIX, in byte order."""
+    shown_count, next_cursor = 0, cursor
+    with context.opened(options) as session:
+        if as_json:
+            click.echo('{\n  "items": [', nl=False)
+        for page in pages(session, prefix, None if show_all else limit, cursor):
+            if as_json:
+                _echo_json_items(page["items"], is_first=shown_count == 0)
+            else:
+                _echo_items(page["items"], is_long)
+            shown_count += page["count"]
+            next_cursor = page.get("next_cursor")
+    if as_json:
+        more = context.as_json({"count": shown_count, "next_cursor": next_cursor})
+        click.echo("\n  ],\n" + more.removeprefix("{\n"))
+    elif next_cursor is not None:
+        click.echo(f"There are more than these {shown_count}: --all shows them.", err=True)
+
+
+def pages(
+    session: context.Session, prefix: str, limit: int | None, cursor: str | None = None
+) -> Iterator[Answer]:
+    """Pages of the list until there is no more, or `limit` items were given."""
+    left = limit
+    while left is None or left > 0:
+        size = LIST_LIMIT_MAX if left is None else min(left, LIST_LIMIT_MAX)
+        arguments: dict[str, Any] = {"prefix": prefix, "limit": size, "cursor": cursor}
+        page = session.call(list_documents.TOOL, arguments)
+        yield page
+        cursor = page.get("next_cursor")
+        if cursor is None:
+            return
+        if left is not None:
+            left -= page["count"]
+
+
+def _echo_items(heads: list[DocumentHead], is_long: bool) -> None:
+    if not is_long:
+        for head in heads:
+            click.echo(head.document_id)
+        return
+    rows = [
+        (
+            head.document_id,
+            str(head.revision),
+            context.printable(head.title),
+            context.printable(", ".join(head.tags)),
+        )
+        for head in heads
+    ]
+    context.echo_table(rows, right=frozenset({1}))
+
+
+def _echo_json_items(heads: list[DocumentHead], *, is_first: bool) -> None:
+    """Item by item, so that a list of any length needs no more memory than a page."""
+    for number, head in enumerate(heads):
+        comma = "" if is_first and number == 0 else ","
+        item = context.as_json(head).replace("\n", "\n    ")
+        click.echo(f"{comma}\n    {item}", nl=False)
+
+
+@click.command()
+@click.argument("query", nargs=-1, required=True, metavar="QUERY...")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, SEARCH_LIMIT_MAX),
+    default=SEARCH_LIMIT_DEFAULT,
+    show_default=True,
+    help="How many hits to show.",
+)
+@click.option("--prefix", default="", help="Only documents whose path starts so.")
+@context.json_option
+@click.pass_obj
+def search(
+    options: context.Options, query: tuple[str, ...], limit: int, prefix: str, as_json: bool
+) -> None:
+    """Find documents that hold the words of QUERY.
+
+    "a phrase", title:word and prefix* work as well; put -- before a QUERY that leaves out -words.
+    """
+    arguments = {"query": " ".join(query), "limit": limit, "prefix": prefix}
+    answer = context.run_tool(options, search_knowledge.TOOL, arguments)
+    if as_json:
+        context.echo_json(answer)
+        return
+    for number, hit in enumerate(answer["results"], 1):
+        title = f"  {context.printable(hit['title'])}" if hit["title"] else ""
+        click.echo(f"{number}. {hit['document_id']}{title}")
+        click.echo(f"   {context.printable(hit['snippet'])}")
+    if not answer["results"]:
+        click.echo("Nothing found.", err=True)
