@@ -1,0 +1,201 @@
+"""Write docs/reference/ from the code; `--check` fails when what is written there is not what is.
+
+    python -m docs.generate [--check]
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from commonplace import errors, limits, settings
+from commonplace.cli.main import commands
+from commonplace.tools.catalog import ALL
+from commonplace.tools.schema import input_schema
+from commonplace.tools.spec import ToolSpec
+
+REFERENCE = Path(__file__).parent / "reference"
+_MADE = "<!-- Made by `make docs`; edit the code instead. -->\n\n"
+
+
+def tools_page() -> str:
+    parts = [
+        "# Tools\n\nEvery tool, over MCP, REST and the command line alike. "
+        "Arguments in bold are required.\n"
+    ]
+    for tool in ALL:
+        parts.append(_tool_section(tool))
+    return "\n".join(parts)
+
+
+def _tool_section(tool: ToolSpec[Any]) -> str:
+    schema = input_schema(tool)
+    required = set(schema.get("required", ()))
+    rows = [
+        f"| {f'**{name}**' if name in required else name} | {_type(field)} | "
+        f"{_bounds(field)} | {_cell(field.get('description', ''))} |"
+        for name, field in schema["properties"].items()
+    ]
+    table = "\n".join(
+        ["| argument | type | bounds, default | meaning |", "|---|---|---|---|", *rows]
+    )
+    return f"## {tool.name}\n\n{tool.description} Effect: {tool.effect}.\n\n{table}\n"
+
+
+def _type(field: dict[str, Any]) -> str:
+    if "enum" in field:
+        return " or ".join(f"`{value}`" for value in field["enum"])
+    if field.get("type") == "array":
+        return f"array of {_type(field.get('items', {}))}"
+    return str(field.get("type", "any"))
+
+
+def _bounds(field: dict[str, Any]) -> str:
+    words = {
+        "minimum": "from",
+        "maximum": "to",
+        "minItems": "at least",
+        "maxItems": "at most",
+        "maxLength": "up to",
+        "default": "default",
+    }
+    return ", ".join(f"{word} {_cell(field[key])}" for key, word in words.items() if key in field)
+
+
+def _cell(value: object) -> str:
+    return str(value).replace("|", "\\|").replace("\n", " ")
+
+
+def settings_page() -> str:
+    lines = [
+        "# Settings\n\nA flag wins over the environment, the environment over `commonplace.toml` "
+        "(in the current folder, then in the user's configuration folder; "
+        "`--config` or `COMMONPLACE_CONFIG` names another). An unknown name is an error.\n",
+        "| in the file | in the environment | default | meaning |",
+        "|---|---|---|---|",
+    ]
+    for setting in settings.SETTINGS:
+        default = "(by platform)" if setting.name == "data" else f"`{_shown(setting.default)}`"
+        lines.append(
+            f"| `{setting.name}` | `{settings.ENV_PREFIX}{setting.name.upper()}` | {default} "
+            f"| {_cell(setting.help)} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _shown(default: Any) -> str:
+    return "[]" if default == () else str(default)
+
+
+def limits_page() -> str:
+    tree = ast.parse(inspect.getsource(limits))
+    (settable,) = (node for node in tree.body if isinstance(node, ast.ClassDef))
+    defaults = {field.name: field.default for field in dataclasses.fields(limits.Limits)}
+    head = "| bound | value | why |\n|---|---|---|\n"
+    changeable = "".join(
+        f"| `{name}` | {defaults[name]:,} | {_cell(why)} |\n"
+        for name, why in _documented(settable.body)
+    )
+    fixed = "".join(
+        f"| `{name}` | {getattr(limits, name):,} | {_cell(why)} |\n"
+        for name, why in _documented(tree.body)
+    )
+    return (
+        "# Limits\n\nBytes, characters and seconds are in the names.\n\n"
+        f"## Settings of the same name\n\n{head}{changeable}\n"
+        f"## Part of the contract\n\n{head}{fixed}"
+    )
+
+
+def _documented(body: list[ast.stmt]) -> list[tuple[str, str]]:
+    """Assignments that a text follows, with that text."""
+    found = []
+    for statement, following in zip(body, body[1:], strict=False):
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        if isinstance(statement, ast.AnnAssign):
+            target = statement.target
+        if (
+            isinstance(target, ast.Name)
+            and isinstance(following, ast.Expr)
+            and isinstance(following.value, ast.Constant)
+        ):
+            found.append((target.id, " ".join(str(following.value.value).split())))
+    return found
+
+
+def errors_page() -> str:
+    lines = [
+        "# Errors\n\nOver REST an error is `{code, message, details, request_id}` with the status "
+        "below. Codes are stable; messages may improve.\n",
+        "| code | status | whose turn |",
+        "|---|---|---|",
+    ]
+    for kind in _leaves(errors.CommonplaceError):
+        turn = "the caller" if issubclass(kind, errors.RequestError) else "the operator"
+        lines.append(f"| `{kind.code}` | {kind.status} | {turn} |")
+    return "\n".join(lines) + "\n"
+
+
+def _leaves(kind: type[errors.CommonplaceError]) -> list[type[errors.CommonplaceError]]:
+    below = [leaf for child in kind.__subclasses__() for leaf in _leaves(child)]
+    return sorted(below, key=lambda leaf: (leaf.status, leaf.code)) or [kind]
+
+
+def cli_page() -> str:
+    parts = ["# Command line\n\n`--json` prints an answer for programs; errors too.\n"]
+    inspected = inspect.getdoc(inspect.getmodule(main_module())) or ""
+    parts.append("Exit codes:\n\n```text\n" + inspected.partition("\n\n")[2] + "\n```\n")
+    parts += _command_sections(commands, "commonplace")
+    return "\n".join(parts)
+
+
+def main_module() -> Callable[..., Any]:
+    from commonplace.cli.main import main
+
+    return main
+
+
+def _command_sections(command: click.Command, path: str) -> list[str]:
+    with click.Context(command, info_name=path, terminal_width=100, max_content_width=100) as ctx:
+        parts = [f"## {path}\n\n```text\n{command.get_help(ctx)}\n```\n"]
+        if isinstance(command, click.Group):
+            for name in command.list_commands(ctx):
+                child = command.get_command(ctx, name)
+                if child is not None and not child.hidden:
+                    parts += _command_sections(child, f"{path} {name}")
+    return parts
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "tools.md": tools_page,
+    "settings.md": settings_page,
+    "limits.md": limits_page,
+    "errors.md": errors_page,
+    "cli.md": cli_page,
+}
+
+
+def main() -> int:
+    stale = []
+    REFERENCE.mkdir(exist_ok=True)
+    for name, page in PAGES.items():
+        file, text = REFERENCE / name, _MADE + page()
+        if not file.exists() or file.read_text(encoding="utf-8") != text:
+            stale.append(name)
+            if "--check" not in sys.argv:
+                file.write_text(text, encoding="utf-8")
+    if stale and "--check" in sys.argv:
+        sys.stderr.write(f"docs/reference is not up to date ({', '.join(stale)}): make docs\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
