@@ -28,6 +28,8 @@ class Principal:
     effects: frozenset[Effect] = frozenset(EFFECTS)
     profiles: frozenset[str] | None = None
     """Profiles the caller may use; None means all."""
+    by_token: bool = False
+    """Known by an access token, whose client can ask its issuer for more scopes."""
 
 
 LOCAL = Principal(key_id="local")

@@ -1,4 +1,4 @@
-"""Numbered migrations: `0001_name.sql`, `0002_…`, each applied once, in order, in one transaction."""
+"""Numbered migrations: `0001_name.sql`, `0002_…`, each applied once, in order, all or none."""
 
 from __future__ import annotations
 

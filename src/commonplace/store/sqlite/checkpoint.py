@@ -17,16 +17,27 @@ _DUE_PAGES = 1_000
 _LARGE_PAGES = 16_000
 """64 MB: from here on it is worth making writers wait for readers."""
 
+_WAIT_SECONDS_FIRST = 2.0
+"""Nearly every read is over by then. Each time it was not enough, the next wait is twice as long."""
+
+_PASSING = apsw.SQLITE_CHECKPOINT_PASSIVE
+_WAITING = apsw.SQLITE_CHECKPOINT_TRUNCATE
+
 _log = logging.getLogger("commonplace.store")
 
 
 class Checkpoints:
-    def __init__(self, raw: apsw.Connection) -> None:
+    def __init__(self, raw: apsw.Connection, wait_seconds_max: float) -> None:
         self._raw = raw
+        self._wait_seconds_max = wait_seconds_max
         self._wal_pages = 0
+        self._start_over()
+        raw.set_wal_hook(self._committed)  # takes the place of SQLite's own checkpoints
+
+    def _start_over(self) -> None:
         self._due_pages = _DUE_PAGES
         self._large_pages = _LARGE_PAGES
-        raw.set_wal_hook(self._committed)  # takes the place of SQLite's own checkpoints
+        self._wait_seconds = min(_WAIT_SECONDS_FIRST, self._wait_seconds_max)
 
     def _committed(self, raw: apsw.Connection, database: str, pages: int) -> int:
         del raw, database
@@ -38,16 +49,24 @@ class Checkpoints:
         if pages < self._due_pages:
             return
         is_large = pages >= self._large_pages
-        if self._make(apsw.SQLITE_CHECKPOINT_TRUNCATE if is_large else apsw.SQLITE_CHECKPOINT_PASSIVE):
-            self._due_pages, self._large_pages = _DUE_PAGES, _LARGE_PAGES
+        if self._make_waiting() if is_large else self._make(_PASSING):
             self._wal_pages = 0
+            self._start_over()
             return
         # A reader, maybe one that was suspended in another process, is in the way: trying again
         # at each commit would only make each of them slower.
         self._due_pages = pages + _DUE_PAGES
         if is_large:
             self._large_pages = pages + _LARGE_PAGES
+            self._wait_seconds = min(2 * self._wait_seconds, self._wait_seconds_max)
             _log.warning("the WAL has %d pages and a long read keeps it from being emptied", pages)
+
+    def _make_waiting(self) -> bool:
+        self._raw.set_busy_timeout(int(self._wait_seconds * 1000))
+        try:
+            return self._make(_WAITING)
+        finally:
+            self._raw.set_busy_timeout(int(self._wait_seconds_max * 1000))
 
     def _make(self, mode: int) -> bool:
         """Whether everything was moved. What was not stays safe in the WAL."""

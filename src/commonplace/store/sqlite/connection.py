@@ -38,7 +38,8 @@ class Connection:
             self.raw = apsw.Connection(str(path), flags=flags)
         with self.translated():
             self.raw.set_busy_timeout(int(wait_seconds_max * 1000))
-            self.raw.execute(_PRAGMAS)
+            # To the end: apsw stops at a statement that has a row to give, until it is fetched.
+            self.raw.execute(_PRAGMAS).fetchall()
             self.raw.set_progress_handler(self._is_over, _PROGRESS_STEPS)
 
     def _is_over(self) -> bool:

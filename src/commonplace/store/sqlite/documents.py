@@ -8,9 +8,11 @@ from typing import Any
 import apsw
 
 from commonplace.access.principal import Scope
+from commonplace.errors import Conflict, Forbidden
 from commonplace.model.document import Document, DocumentHead, Revision
 from commonplace.store import statements
 from commonplace.store.sqlite import rows
+from commonplace.store.sqlite.faults import extended_code
 from commonplace.text.normalize import prefix_end
 
 _SQL = statements.load("commonplace.store.sqlite", "documents.sql")
@@ -27,12 +29,7 @@ class Documents:
     def get(self, document_id: str) -> Document | None:
         row = self._raw.execute(
             _SQL["get"],
-            {
-                "namespace": self._scope.namespace,
-                "document_id": document_id,
-                "scope_start": self._scope.prefix,
-                "scope_end": prefix_end(self._scope.prefix),
-            },
+            {**rows.scope_values(self._scope), "document_id": document_id},
         ).fetchone()
         return None if row is None else rows.document(row)
 
@@ -72,35 +69,59 @@ class Documents:
         }
 
     def insert(self, document: Document) -> Document:
+        self._require_visible(document)
         values = {**rows.document_values(document), "namespace": self._scope.namespace}
-        (key,) = self._raw.execute(_SQL["insert"], values).fetchone()  # type: ignore[misc]
+        try:
+            key = self._raw.execute(_SQL["insert"], values).get
+        except apsw.ConstraintError as problem:
+            if extended_code(problem) != apsw.SQLITE_CONSTRAINT_UNIQUE:
+                raise
+            raise Conflict(
+                f"A document {document.document_id!r} exists already.",
+                document_id=document.document_id,
+            ) from problem
         self._raw.execute(_SQL["insert_body"], {"document_key": key, "body": document.body})
         return replace(document, storage_key=key)
 
     def replace(self, before: Document, after: Document) -> Document:
+        self._require_visible(before)
         key = before.storage_key
         values = {
             **rows.document_values(after),
             "document_key": key,
             "namespace": self._scope.namespace,
+            "replaced_revision": before.revision,
         }
         del values["document_id"]
+        if self._raw.execute(_SQL["replace"], values).get is None:
+            raise Conflict(
+                f"{before.document_id!r} is no longer at revision {before.revision}.",
+                document_id=before.document_id,
+                expected=before.revision,
+            )
         self._raw.execute(_REVISIONS["add"], _revision_values(before))
-        self._raw.execute(_SQL["replace"], values)
         if after.body != before.body:
             self._raw.execute(_SQL["replace_body"], {"document_key": key, "body": after.body})
         return replace(after, storage_key=key)
 
+    def _require_visible(self, document: Document) -> None:
+        if not document.document_id.startswith(self._scope.prefix):
+            raise Forbidden(
+                f"{document.document_id!r} is outside {self._scope.prefix!r}.",
+                allowed_prefix=self._scope.prefix,
+            )
+
 
 class Revisions:
-    def __init__(self, raw: apsw.Connection) -> None:
+    def __init__(self, raw: apsw.Connection, scope: Scope) -> None:
         self._raw = raw
+        self._scope = scope
 
     def page(self, document: Document, *, before: int | None, limit: int) -> list[Revision]:
         found = self._raw.execute(
             _REVISIONS["page"],
             {
-                "document_key": document.storage_key,
+                **self._values(document),
                 "before": document.revision if before is None else before,
                 "limit": limit,
             },
@@ -109,9 +130,12 @@ class Revisions:
 
     def get(self, document: Document, revision: int) -> Revision | None:
         row = self._raw.execute(
-            _REVISIONS["get"], {"document_key": document.storage_key, "revision": revision}
+            _REVISIONS["get"], {**self._values(document), "revision": revision}
         ).fetchone()
         return None if row is None else rows.revision(document.document_id, row)
+
+    def _values(self, document: Document) -> dict[str, Any]:
+        return {**rows.scope_values(self._scope), "document_key": document.storage_key}
 
 
 def _revision_values(document: Document) -> dict[str, Any]:

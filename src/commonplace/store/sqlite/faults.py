@@ -26,6 +26,9 @@ from commonplace.errors import (
 _UNDECODABLE = (UnicodeDecodeError, orjson.JSONDecodeError, zlib.error)
 """What reading a damaged value ends in: SQLite keeps no checksum of what is in a page."""
 
+STORE_PROBLEMS = (apsw.Error, *_UNDECODABLE)
+"""What a statement, or the reading of its rows, may fail with."""
+
 _FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _READ_ONLY_ERRNOS = (errno.EROFS, errno.EACCES, errno.EPERM)
 _WRONG_KIND_ERRNOS = (errno.EISDIR, errno.ENOTDIR, errno.EEXIST)
@@ -36,16 +39,29 @@ def translated(path: Path, raw: apsw.Connection | None = None) -> Iterator[None]
     """Turn complaints of SQLite and of the file system into ours; our own pass unchanged."""
     try:
         yield
-    except (apsw.Error, *_UNDECODABLE) as problem:
-        raise as_storage_error(problem, path, raw) from problem
+    except STORE_PROBLEMS as problem:
+        code = 0 if raw is None else errno_of(raw)
+        raise as_storage_error(problem, path, code) from problem
     except OSError as problem:
         raise _of_file_system(problem, path) from problem
 
 
-def as_storage_error(
-    problem: BaseException, path: Path, raw: apsw.Connection | None = None
-) -> CommonplaceError:
-    """`raw`: the connection that failed; it knows why the system refused a read or a write."""
+def errno_of(raw: apsw.Connection) -> int:
+    """The system's last complaint on a connection; ask before the next statement."""
+    try:
+        return raw.system_errno
+    except apsw.ConnectionClosedError:
+        return 0
+
+
+def extended_code(problem: apsw.Error) -> int:
+    """SQLite's finer result code."""
+    code: int = getattr(problem, "extendedresult", 0)
+    return code
+
+
+def as_storage_error(problem: BaseException, path: Path, system_errno: int = 0) -> CommonplaceError:
+    """`system_errno`: why the operating system refused a read or a write (see `errno_of`)."""
     match problem:
         case CommonplaceError():
             return problem
@@ -62,9 +78,7 @@ def as_storage_error(
         case apsw.ConnectionClosedError():
             return StorageUnavailable("The store is closed.")
         case apsw.IOError() | apsw.CantOpenError():
-            return _of_input_output(problem, path, raw)
-        case apsw.NoMemError():
-            return StorageUnavailable("There was no memory left for the query.")
+            return _of_input_output(problem, path, system_errno)
         case _ if isinstance(problem, _UNDECODABLE):
             return damaged(path, f"a stored value is unreadable: {problem}")
         case _:
@@ -81,24 +95,14 @@ def _full(path: Path) -> StorageFull:
     return StorageFull(f"No space left for {path.name}; nothing was written.")
 
 
-def _of_input_output(
-    problem: apsw.Error, path: Path, raw: apsw.Connection | None
-) -> CommonplaceError:
-    code = 0 if raw is None else _errno_of(raw)
+def _of_input_output(problem: apsw.Error, path: Path, code: int) -> CommonplaceError:
     # The shared-memory file beside the database is the first to find no room.
-    if code in _FULL_ERRNOS or problem.extendedresult == apsw.SQLITE_IOERR_SHMSIZE:
+    if code in _FULL_ERRNOS or extended_code(problem) == apsw.SQLITE_IOERR_SHMSIZE:
         return _full(path)
     reason = f"{problem} ({os.strerror(code)})" if code else str(problem)
     if code in _READ_ONLY_ERRNOS:
         return StorageReadOnly(f"{path.name} cannot be written: {reason}.")
     return StorageUnavailable(f"{path.name} cannot be read or written: {reason}.")
-
-
-def _errno_of(raw: apsw.Connection) -> int:
-    try:
-        return raw.system_errno
-    except apsw.ConnectionClosedError:
-        return 0
 
 
 def _of_file_system(problem: OSError, path: Path) -> CommonplaceError:

@@ -10,6 +10,7 @@ from commonplace.access.principal import Scope
 from commonplace.model.document import Document
 from commonplace.store import statements
 from commonplace.store.port import AuditEntry
+from commonplace.store.sqlite.rows import scope_values
 
 _OUTBOX = statements.load("commonplace.store.sqlite", "outbox.sql")
 _AUDIT = statements.load("commonplace.store.sqlite", "audit.sql")
@@ -53,7 +54,7 @@ class Audit:
 
     def page(self, document_id: str | None, *, limit: int) -> list[AuditEntry]:
         name = "page" if document_id is None else "page_of_document"
-        values = {"namespace": self._scope.namespace, "limit": limit}
+        values = {**scope_values(self._scope), "limit": limit}
         if document_id is not None:
             values["document_id"] = document_id
         found = self._raw.execute(_AUDIT[name], values)

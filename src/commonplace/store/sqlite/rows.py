@@ -7,13 +7,24 @@ from typing import Any
 
 import orjson
 
+from commonplace.access.principal import Scope
 from commonplace.model.document import Document, DocumentHead, Revision
+from commonplace.text.normalize import prefix_end
 
 Row = tuple[Any, ...]
 
 
 def dumps(value: Any) -> str:
     return orjson.dumps(value).decode()
+
+
+def scope_values(scope: Scope) -> dict[str, Any]:
+    """The tenant filter, as every statement about given ids takes it."""
+    return {
+        "namespace": scope.namespace,
+        "scope_start": scope.prefix,
+        "scope_end": prefix_end(scope.prefix),
+    }
 
 
 def document(row: Row) -> Document:

@@ -80,7 +80,7 @@ def _migrate(raw: apsw.Connection, path: Path) -> None:
     raw.execute("BEGIN IMMEDIATE")
     try:
         for migration in migrations[_version(raw, path) :]:
-            raw.execute(migration.sql)
+            raw.execute(migration.sql).fetchall()
         raw.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         raw.execute(f"PRAGMA user_version = {migrations[-1].number}")
         raw.execute("COMMIT")

@@ -8,24 +8,32 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import apsw
 
 from commonplace.access.principal import Scope
+from commonplace.errors import StorageUnavailable
 from commonplace.limits import Limits
 from commonplace.store.port import Reader, StoreCheck, Writer
 from commonplace.store.sqlite.api_keys import ApiKeys
-from commonplace.store.sqlite.connection import Connection, prepare, translated
+from commonplace.store.sqlite.check import check_file
+from commonplace.store.sqlite.connection import Connection
 from commonplace.store.sqlite.documents import Documents, Revisions
 from commonplace.store.sqlite.journal import Audit, Outbox
 from commonplace.store.sqlite.lexical import Lexical
+from commonplace.store.sqlite.schema import prepare
 from commonplace.store.sqlite.writer import WriterThread
 
 T = TypeVar("T")
 
 _READERS = 4
 """SQLite releases the interpreter while it searches, so a few readers use the other cores."""
+
+
+_QUICK_SECONDS_MAX = 2.0
+"""A quick read runs on the event loop, where everybody waits for it. Readers of a WAL wait for no
+writer; only a foreign program that locks the whole file, or a very slow disk, gets this far."""
 
 
 class Session:
@@ -41,7 +49,7 @@ class Session:
 
     @cached_property
     def revisions(self) -> Revisions:
-        return Revisions(self._raw)
+        return Revisions(self._raw, self._scope)
 
     @cached_property
     def lexical(self) -> Lexical:
@@ -64,62 +72,53 @@ class SqliteStore:
     def __init__(self, path: Path, limits: Limits) -> None:
         self._path = path
         self._limits = limits
+        self._closed = False
         wait = limits.write_wait_seconds_max
         prepare(path, wait)
-        self._writer = WriterThread(path, wait)
-        self._quick = Connection(path, busy_seconds_max=wait)
+        self._quick = Connection(path, wait_seconds_max=_QUICK_SECONDS_MAX)
+        self._connections = [Connection(path, wait_seconds_max=wait) for _ in range(_READERS)]
         self._readers: queue.SimpleQueue[Connection] = queue.SimpleQueue()
-        self._connections = [Connection(path, busy_seconds_max=wait) for _ in range(_READERS)]
         for connection in self._connections:
             self._readers.put(connection)
         self._threads = ThreadPoolExecutor(_READERS, thread_name_prefix="commonplace-reader")
+        self._writer = WriterThread(path, wait)
 
     async def read(
         self, scope: Scope, work: Callable[[Reader], T], *, seconds_max: float | None = None
     ) -> T:
         seconds = self._limits.query_seconds_max if seconds_max is None else seconds_max
-        return await asyncio.get_running_loop().run_in_executor(
-            self._threads, self._read_snapshot, scope, work, seconds
-        )
+        return await self._in_thread(self._read_snapshot, scope, work, seconds)
 
     def _read_snapshot(self, scope: Scope, work: Callable[[Reader], T], seconds_max: float) -> T:
         connection = self._readers.get()
         try:
-            with translated(self._path), connection.limited(seconds_max) as raw:
-                raw.execute("BEGIN")
-                try:
-                    return work(Session(raw, scope))
-                finally:
-                    if raw.in_transaction:
-                        raw.execute("ROLLBACK")
+            with connection.snapshot(seconds_max) as raw:
+                return work(Session(raw, scope))
         finally:
             self._readers.put(connection)
 
     def read_now(self, scope: Scope, work: Callable[[Reader], T]) -> T:
-        with translated(self._path), self._quick.limited(self._limits.query_seconds_max) as raw:
+        seconds = min(_QUICK_SECONDS_MAX, self._limits.query_seconds_max)
+        with self._quick.snapshot(seconds) as raw:
             return work(Session(raw, scope))
 
     async def write(self, scope: Scope, work: Callable[[Writer], T]) -> T:
         return await asyncio.wrap_future(self._writer.submit(lambda raw: work(Session(raw, scope))))
 
     async def check(self, *, thorough: bool = False) -> StoreCheck:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._check, thorough)
+        return await self._in_thread(
+            check_file, self._path, self._limits.write_wait_seconds_max, thorough
+        )
 
-    def _check(self, thorough: bool) -> StoreCheck:
-        pragma = "integrity_check" if thorough else "quick_check"
-        connection = Connection(self._path, busy_seconds_max=self._limits.write_wait_seconds_max)
-        try:
-            with translated(self._path):
-                raw = connection.raw
-                found = [str(row[0]) for row in raw.execute(f"PRAGMA {pragma}(20)")]
-                (version,) = raw.execute("PRAGMA user_version").fetchone()  # type: ignore[misc]
-        finally:
-            connection.close()
-        problems = tuple(line for line in found if line != "ok")
-        facts = {"schema": version, "bytes": self._path.stat().st_size, "file": self._path.name}
-        return StoreCheck(not problems, f"sqlite {apsw.sqlite_lib_version()}", problems, facts)
+    async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
+        if self._closed:
+            raise StorageUnavailable("The store is closed.")
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, function, *arguments)
 
     def close(self) -> None:
+        """Finish the writes and reads that were begun; later ones are refused."""
+        self._closed = True
         self._writer.close()
         self._threads.shutdown()
         self._quick.close()

@@ -22,7 +22,7 @@ import apsw
 from commonplace.errors import StorageUnavailable
 from commonplace.store.sqlite.checkpoint import Checkpoints
 from commonplace.store.sqlite.connection import Connection
-from commonplace.store.sqlite.faults import as_storage_error
+from commonplace.store.sqlite.faults import STORE_PROBLEMS, as_storage_error, errno_of
 
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ class WriterThread:
     def __init__(self, path: Path, wait_seconds_max: float) -> None:
         self._path = path
         self._connection = Connection(path, wait_seconds_max=wait_seconds_max)
-        self._checkpoints = Checkpoints(self._connection.raw)
+        self._checkpoints = Checkpoints(self._connection.raw, wait_seconds_max)
         self._queue: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
         self._closing = threading.Lock()
         self._closed = False
@@ -112,11 +112,11 @@ class WriterThread:
                     outcomes.append((job, *self._attempt(job)))
             raw.execute("COMMIT")
         except Exception as problem:  # noqa: BLE001 - every caller gets it; the thread lives on
-            errors = (as_storage_error(problem, self._path, raw) for _ in iter(int, 1))
+            code = errno_of(raw)
             self._roll_back()
             # Where the lock was not to be had, those behind would wait as long and in vain.
-            for job, error in zip(taken if begun else group, errors, strict=False):
-                job.fail(error)
+            for job in taken if begun else group:
+                job.fail(as_storage_error(problem, self._path, code))
             return
         for job, result, failure in outcomes:
             if failure is None:
@@ -130,13 +130,16 @@ class WriterThread:
         raw.execute("SAVEPOINT job")
         try:
             result = job.work(raw)
-        except BaseException as failure:  # noqa: BLE001 - delivered to the caller through the future
-            error = as_storage_error(failure, self._path, raw) if _is_of_store(failure) else failure
+        except BaseException as failure:
             if not raw.in_transaction:
                 # SQLite gave up the whole transaction (disk full, I/O error): nobody's is kept.
-                raise _TransactionLost from failure
+                if isinstance(failure, STORE_PROBLEMS):
+                    raise
+                raise StorageUnavailable("The transaction was lost; try again.") from failure
+            if isinstance(failure, STORE_PROBLEMS):
+                failure = as_storage_error(failure, self._path, errno_of(raw))
             raw.execute("ROLLBACK TO job; RELEASE job")
-            return None, error
+            return None, failure
         raw.execute("RELEASE job")
         return result, None
 

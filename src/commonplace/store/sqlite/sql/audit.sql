@@ -4,11 +4,15 @@ INSERT INTO audit (at_us, namespace, principal, action, document_id, revision, o
 VALUES (:at_us, :namespace, :principal, :action, :document_id, :revision, :outcome, :request_id);
 
 -- name: page
--- The newest lines.
+-- The newest lines, read from the end of the table (the + keeps the index, and a sort, out of it).
 SELECT at_us, principal, action, document_id, revision, outcome, request_id FROM audit
-WHERE namespace = :namespace ORDER BY audit_key DESC LIMIT :limit;
+WHERE +namespace = :namespace
+  AND document_id >= :scope_start AND (:scope_end IS NULL OR document_id < :scope_end)
+ORDER BY audit_key DESC LIMIT :limit;
 
 -- name: page_of_document
 -- The newest lines about one document.
 SELECT at_us, principal, action, document_id, revision, outcome, request_id FROM audit
-WHERE namespace = :namespace AND document_id = :document_id ORDER BY audit_key DESC LIMIT :limit;
+WHERE namespace = :namespace AND document_id = :document_id
+  AND document_id >= :scope_start AND (:scope_end IS NULL OR document_id < :scope_end)
+ORDER BY audit_key DESC LIMIT :limit;

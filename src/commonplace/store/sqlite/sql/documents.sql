@@ -55,13 +55,14 @@ RETURNING document_key;
 INSERT INTO bodies (document_key, body) VALUES (:document_key, :body);
 
 -- name: replace
--- The next state of a document.
+-- The next state of a document, if it still is in the state that was read; its key comes back.
 UPDATE documents SET source_id = :source_id, parent_id = :parent_id, title = :title, tags = :tags,
     mime = :mime, metadata = :metadata, pk = :pk, revision = :revision,
     content_hash = :content_hash, content_chars = :content_chars, created_at_us = :created_at_us,
     updated_at_us = :updated_at_us, deleted_at_us = :deleted_at_us, updated_by = :updated_by,
     operation = :operation, vector_status = :vector_status, vector_error = :vector_error
-WHERE document_key = :document_key AND namespace = :namespace;
+WHERE document_key = :document_key AND namespace = :namespace AND revision = :replaced_revision
+RETURNING document_key;
 
 -- name: replace_body
 -- The next body of a document.

@@ -1,0 +1,164 @@
+-- The whole schema, for reading. It is made from migrations/, which are what a database is made of;
+-- after a new migration: python -m tests.store.schema_snapshot
+
+CREATE TABLE sources (
+    source_id       INTEGER PRIMARY KEY,
+    namespace       TEXT NOT NULL,
+    name            TEXT NOT NULL,
+    kind            TEXT NOT NULL,
+    enabled         INTEGER NOT NULL DEFAULT 1 CHECK (enabled IN (0, 1)),
+    definition      TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(definition)),
+    created_at_us   INTEGER NOT NULL,
+    last_sync_at_us INTEGER,
+    UNIQUE (namespace, name)
+) STRICT;
+
+CREATE TABLE documents (
+    document_key  INTEGER PRIMARY KEY,
+    namespace     TEXT NOT NULL,
+    document_id   TEXT NOT NULL CHECK (length(document_id) > 0),
+    source_id     INTEGER NOT NULL REFERENCES sources (source_id),
+    parent_id     TEXT,
+    title         TEXT NOT NULL,
+    tags          TEXT NOT NULL CHECK (json_valid(tags)),
+    mime          TEXT NOT NULL,
+    metadata      TEXT NOT NULL CHECK (json_valid(metadata)),
+    pk            TEXT CHECK (pk IS NULL OR json_valid(pk)),
+    revision      INTEGER NOT NULL CHECK (revision >= 0),
+    content_hash  BLOB NOT NULL,
+    content_chars INTEGER NOT NULL,
+    created_at_us INTEGER NOT NULL,
+    updated_at_us INTEGER NOT NULL,
+    deleted_at_us INTEGER,
+    updated_by    TEXT NOT NULL,
+    operation     TEXT NOT NULL,
+    vector_status TEXT NOT NULL CHECK (vector_status IN ('pending', 'ready', 'error', 'skipped')),
+    vector_error  TEXT
+) STRICT;
+
+CREATE UNIQUE INDEX documents_by_id ON documents (namespace, document_id);
+
+CREATE INDEX documents_live ON documents (namespace, document_id) WHERE deleted_at_us IS NULL;
+
+CREATE INDEX documents_unready ON documents (vector_status, updated_at_us)
+    WHERE vector_status IN ('pending', 'error') AND deleted_at_us IS NULL;
+
+CREATE TABLE bodies (
+    document_key INTEGER PRIMARY KEY REFERENCES documents (document_key),
+    body         TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE revisions (
+    document_key  INTEGER NOT NULL REFERENCES documents (document_key),
+    revision      INTEGER NOT NULL,
+    title         TEXT NOT NULL,
+    tags          TEXT NOT NULL,
+    mime          TEXT NOT NULL,
+    metadata      TEXT NOT NULL,
+    content_chars INTEGER NOT NULL,
+    written_at_us INTEGER NOT NULL,
+    written_by    TEXT NOT NULL,
+    operation     TEXT NOT NULL,
+    body          BLOB NOT NULL,
+    PRIMARY KEY (document_key, revision)
+) STRICT;
+
+CREATE TABLE audit (
+    audit_key   INTEGER PRIMARY KEY AUTOINCREMENT,
+    at_us       INTEGER NOT NULL,
+    namespace   TEXT NOT NULL,
+    principal   TEXT NOT NULL,
+    action      TEXT NOT NULL,
+    document_id TEXT NOT NULL,
+    revision    INTEGER,
+    outcome     TEXT NOT NULL,
+    request_id  TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX audit_by_document ON audit (namespace, document_id, audit_key);
+
+CREATE TABLE chunks (
+    chunk_key    INTEGER PRIMARY KEY AUTOINCREMENT,
+    document_key INTEGER NOT NULL REFERENCES documents (document_key),
+    chunk_index  INTEGER NOT NULL,
+    start_char   INTEGER NOT NULL,
+    end_char     INTEGER NOT NULL,
+    heading      TEXT NOT NULL,
+    body         TEXT NOT NULL,
+    content_hash BLOB NOT NULL
+) STRICT;
+
+CREATE INDEX chunks_by_document ON chunks (document_key, chunk_index);
+
+CREATE VIRTUAL TABLE chunk_terms USING fts5(
+    title, heading, body,
+    content = '', contentless_delete = 1,
+    tokenize = "porter unicode61 remove_diacritics 0 categories 'L* M* N* P* S* Co Cn Cf'"
+);
+
+CREATE TABLE models (
+    model_id      INTEGER PRIMARY KEY,
+    identity      TEXT NOT NULL UNIQUE,
+    dimensions    INTEGER NOT NULL,
+    created_at_us INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE vectors (
+    model_id  INTEGER NOT NULL REFERENCES models (model_id),
+    chunk_key INTEGER NOT NULL,
+    vector    BLOB NOT NULL,
+    PRIMARY KEY (model_id, chunk_key)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE outbox (
+    outbox_key      INTEGER PRIMARY KEY AUTOINCREMENT,
+    document_key    INTEGER NOT NULL,
+    revision        INTEGER NOT NULL,
+    kind            TEXT NOT NULL CHECK (kind IN ('index', 'remove')),
+    at_us           INTEGER NOT NULL,
+    attempts        INTEGER NOT NULL DEFAULT 0,
+    not_before_us   INTEGER NOT NULL DEFAULT 0,
+    leased_until_us INTEGER NOT NULL DEFAULT 0,
+    parked          INTEGER NOT NULL DEFAULT 0 CHECK (parked IN (0, 1)),
+    error           TEXT
+) STRICT;
+
+CREATE INDEX outbox_by_document ON outbox (document_key);
+
+CREATE INDEX outbox_due ON outbox (not_before_us, outbox_key) WHERE parked = 0;
+
+CREATE TABLE api_keys (
+    key_id          TEXT PRIMARY KEY,
+    secret_hash     BLOB NOT NULL UNIQUE,
+    label           TEXT NOT NULL,
+    namespace       TEXT NOT NULL,
+    path_prefix     TEXT NOT NULL DEFAULT '',
+    effects         TEXT NOT NULL CHECK (json_valid(effects)),
+    profiles        TEXT CHECK (profiles IS NULL OR json_valid(profiles)),
+    created_at_us   INTEGER NOT NULL,
+    expires_at_us   INTEGER,
+    revoked_at_us   INTEGER
+) STRICT;
+
+CREATE TABLE facets (
+    document_key INTEGER PRIMARY KEY REFERENCES documents (document_key),
+    created_us   INTEGER NOT NULL,
+    score        REAL,
+    post_type    INTEGER
+) STRICT;
+
+CREATE TABLE document_tags (
+    tag          TEXT NOT NULL,
+    document_key INTEGER NOT NULL REFERENCES documents (document_key),
+    PRIMARY KEY (tag, document_key)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX document_tags_by_document ON document_tags (document_key);
+
+CREATE TABLE vector_changes (
+    change_key INTEGER PRIMARY KEY AUTOINCREMENT,
+    model_id   INTEGER NOT NULL,
+    chunk_key  INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX vectors_by_chunk ON vectors (chunk_key);

@@ -1,0 +1,52 @@
+"""The storage engines, as the contract tests open them. A new engine joins by a line at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import apsw
+
+from commonplace.limits import Limits
+from commonplace.store.open import DATABASE_NAME, open_store
+from commonplace.store.port import Store
+
+
+class Backend(Protocol):
+    def open(self, limits: Limits) -> Store: ...
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        """Look behind the port, at the tables that all engines have in common."""
+        ...
+
+    def indexed_passages(self) -> int:
+        """How many passages the keyword index knows."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sqlite:
+    folder: Path
+
+    @property
+    def file(self) -> Path:
+        return self.folder / DATABASE_NAME
+
+    def open(self, limits: Limits) -> Store:
+        return open_store(self.folder, limits)
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        connection = apsw.Connection(str(self.file), flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            return list(connection.execute(sql))
+        finally:
+            connection.close()
+
+    def indexed_passages(self) -> int:
+        ((count,),) = self.query("SELECT count(*) FROM chunk_terms_docsize")
+        return int(count)
+
+
+BACKENDS: dict[str, Callable[[Path], Backend]] = {"sqlite": Sqlite}

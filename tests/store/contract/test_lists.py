@@ -1,0 +1,139 @@
+"""Lists: byte order, literal prefixes, pages by offset and by the id before."""
+
+from __future__ import annotations
+
+import pytest
+
+from commonplace.access.principal import Scope
+from commonplace.keep.create import NewDocument, create
+from commonplace.store.port import Writer
+from tests.store.kept import ACTOR, Kept
+
+LAST_BEFORE_SURROGATES = "\ud7ff"
+FIRST_AFTER_SURROGATES = "\ue000"
+LAST = "\U0010ffff"
+
+IDS = (
+    "100%/a",
+    "100x/a",
+    "A",
+    "Z/z",
+    "_",
+    "a",
+    "a!",
+    "a-b",
+    "a.b",
+    "a/b",
+    "a/b/c",
+    "a0",
+    "aB",
+    "a_",
+    "ab",
+    "a\\b",
+    "knowledge/one",
+    "knowledge/two",
+    "knowledgeX/one",
+    "knowledge_/one",
+    "z",
+    "~",
+    "é",
+    "e\u0301",
+    "ß/tief",
+    "việt/nam",
+    "日本/語",
+    f"x{LAST_BEFORE_SURROGATES}",
+    f"x{LAST_BEFORE_SURROGATES}y",
+    f"x{FIRST_AFTER_SURROGATES}",
+    "x\ufffd",  # before the next one in UTF-8, after it in UTF-16
+    "x\U00010000",
+    f"x{LAST}",
+    f"x{LAST}y",
+    "y",
+    LAST,
+    LAST * 2,
+    LAST * 2 + "z",
+)
+
+
+def in_byte_order(ids: tuple[str, ...] | list[str] = IDS) -> list[str]:
+    return sorted(ids, key=str.encode)
+
+
+@pytest.fixture
+def filled(kept: Kept) -> Kept:
+    def work(writer: Writer) -> None:
+        for path in reversed(IDS):
+            create(writer, NewDocument(path, "text"), ACTOR, kept.limits)
+
+    kept.write(work)
+    return kept
+
+
+@pytest.mark.requirement("000/IX.01", "T14")
+def test_ids_come_in_byte_order(filled: Kept) -> None:
+    assert filled.ids() == in_byte_order()
+    assert filled.ids() == filled.ids()
+
+
+@pytest.mark.requirement("000/D1.07")
+def test_a_prefix_is_literal_whatever_its_last_character(filled: Kept) -> None:
+    prefixes = {path[:end] for path in IDS for end in range(len(path) + 1)}
+    prefixes |= {"%", "a%", "a_b", "\\", "nothing", "x\ud7fe", "x\U0010fffe", LAST * 3, "a/b/c/d"}
+    for prefix in sorted(prefixes):
+        expected = [path for path in in_byte_order() if path.startswith(prefix)]
+        assert filled.ids(prefix) == expected, ascii(prefix)
+
+
+def test_pages_by_offset_and_by_the_id_before_are_slices_of_the_whole(filled: Kept) -> None:
+    for prefix in ("", "a", "x", LAST):
+        whole = filled.ids(prefix)
+        for start in range(len(whole) + 2):
+            assert filled.ids(prefix, offset=start, limit=3) == whole[start : start + 3]
+        for position, path in enumerate(whole):
+            assert filled.ids(prefix, after=path, limit=3) == whole[position + 1 : position + 4]
+
+
+def test_the_id_before_need_not_exist(filled: Kept) -> None:
+    for after in ("", "a/b/zzz", "knowledge", f"x{LAST}a", LAST * 9):
+        expected = [path for path in in_byte_order() if path.encode() > after.encode()]
+        assert filled.ids(after=after) == expected, ascii(after)
+
+
+def test_an_id_before_the_prefix_starts_at_the_prefix(filled: Kept) -> None:
+    assert filled.ids("knowledge/", after="a") == ["knowledge/one", "knowledge/two"]
+    assert filled.ids("knowledge/", after="z") == []
+
+
+@pytest.mark.requirement("T6", "000/D1.06")
+def test_deleted_documents_are_in_no_list_and_shift_no_page(filled: Kept) -> None:
+    whole = filled.ids()
+    for path in whole[::2]:
+        filled.delete(path)
+    assert filled.ids() == whole[1::2]
+    assert filled.ids(offset=3, limit=2) == whole[1::2][3:5]
+    assert filled.ids("knowledge/") == [
+        path for path in whole[1::2] if path.startswith("knowledge/")
+    ]
+
+
+@pytest.mark.requirement("000/CC.03")
+def test_a_list_shows_a_write_at_once_with_what_it_changed(kept: Kept) -> None:
+    kept.create("a/b", title="First", tags=("x", "y"))
+    (head,) = kept.heads("a/")
+    assert (head.document_id, head.parent_id, head.title, head.tags, head.revision) == (
+        "a/b", "a", "First", ("x", "y"), 1,
+    )  # fmt: skip
+    kept.update("a/b", title="Second", tags=())
+    (head,) = kept.heads("a/")
+    assert (head.title, head.tags, head.revision) == ("Second", (), 2)
+
+
+def test_a_scope_and_a_prefix_are_both_literal(filled: Kept) -> None:
+    for visible in ("", "a", "knowledge", f"x{LAST}", LAST):
+        for prefix in ("", "a", "a/", "knowledge/", "x", f"x{LAST}y", LAST * 2):
+            expected = [
+                path
+                for path in in_byte_order()
+                if path.startswith(visible) and path.startswith(prefix)
+            ]
+            assert filled.ids(prefix, Scope(prefix=visible)) == expected

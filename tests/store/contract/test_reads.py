@@ -1,0 +1,153 @@
+"""Reads: one snapshot each, bounded in time, side by side with writes."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TypeVar
+
+import pytest
+
+from commonplace.errors import DeadlineExceeded, StorageUnavailable
+from commonplace.store.port import Reader
+from commonplace.text.tokens import parse_query
+from tests.store.backends import Backend
+from tests.store.kept import EVERYTHING, Kept
+
+T = TypeVar("T")
+
+
+def look(reader: Reader) -> tuple[str, list[str], list[str]]:
+    document = reader.documents.get("a")
+    assert document is not None
+    heads = reader.documents.heads("", limit=9)
+    hits = reader.lexical.search(parse_query("zebra"), limit=9)
+    return document.body, [h.document_id for h in heads], [h.document_id for h in hits]
+
+
+def test_a_read_sees_one_state_while_writes_go_on(kept: Kept) -> None:
+    kept.create("a", "zebra")
+    looked, written = threading.Event(), threading.Event()
+
+    def look_twice(reader: Reader) -> tuple[object, object]:
+        first = look(reader)
+        looked.set()
+        assert written.wait(20)
+        return first, look(reader)
+
+    async def both() -> tuple[object, object]:
+        reading = asyncio.ensure_future(kept.store.read(EVERYTHING, look_twice))
+        assert await asyncio.to_thread(looked.wait, 20)
+        await asyncio.to_thread(kept.update, "a", body="lion")
+        await asyncio.to_thread(kept.create, "b", "zebra")
+        written.set()
+        return await reading
+
+    first, second = asyncio.run(both())
+    assert first == second == ("zebra", ["a"], ["a"])
+    assert kept.read(look) == ("lion", ["a", "b"], ["b"])
+
+
+def test_a_quick_read_sees_one_state_too(kept: Kept) -> None:
+    kept.create("a", "zebra")
+
+    def look_twice(reader: Reader) -> tuple[object, object]:
+        first = look(reader)
+        for change in (lambda: kept.update("a", body="lion"), lambda: kept.create("b", "zebra")):
+            thread = threading.Thread(target=change)
+            thread.start()
+            thread.join()
+        return first, look(reader)
+
+    first, second = kept.store.read_now(EVERYTHING, look_twice)
+    assert first == second == ("zebra", ["a"], ["a"])
+    assert kept.store.read_now(EVERYTHING, look) == ("lion", ["a", "b"], ["b"])
+
+
+def test_a_read_that_takes_too_long_is_interrupted(kept: Kept) -> None:
+    for number in range(60):
+        kept.create(f"d/{number}")
+
+    def endless(reader: Reader) -> None:
+        for _ in range(1_000_000):
+            reader.documents.heads("", limit=100)
+
+    with pytest.raises(DeadlineExceeded):
+        kept.read(endless, seconds_max=0.05)
+    # The connection it ran on is as good as new.
+    for _ in range(10):
+        assert len(kept.ids()) == 60
+
+
+def test_reads_run_side_by_side(kept: Kept) -> None:
+    kept.create("a", "zebra")
+    both_are_in = threading.Barrier(2, timeout=20)
+
+    def meet(reader: Reader) -> str:
+        both_are_in.wait()
+        document = reader.documents.get("a")
+        assert document is not None
+        return document.body
+
+    async def two() -> list[str]:
+        return await asyncio.gather(
+            kept.store.read(EVERYTHING, meet), kept.store.read(EVERYTHING, meet)
+        )
+
+    assert asyncio.run(two()) == ["zebra", "zebra"]
+
+
+def test_more_reads_than_readers_all_get_their_turn(kept: Kept) -> None:
+    kept.create("a", "zebra")
+
+    async def many() -> list[tuple[str, list[str], list[str]]]:
+        return await asyncio.gather(*(kept.store.read(EVERYTHING, look) for _ in range(50)))
+
+    assert asyncio.run(many()) == [("zebra", ["a"], ["a"])] * 50
+
+
+def test_a_read_that_fails_gives_its_error_and_the_reader_back(kept: Kept) -> None:
+    def fail(reader: Reader) -> None:
+        raise KeyError(reader.documents.get("nothing"))
+
+    for _ in range(10):
+        with pytest.raises(KeyError):
+            kept.read(fail)
+        with pytest.raises(KeyError):
+            kept.store.read_now(EVERYTHING, fail)
+    assert kept.ids() == []
+
+
+def test_a_closed_store_says_so(kept: Kept) -> None:
+    kept.create("a", "zebra")
+    kept.store.close()
+    kept.store.close()
+    with pytest.raises(StorageUnavailable, match="closed"):
+        kept.read(look)
+    with pytest.raises(StorageUnavailable, match="closed"):
+        kept.store.read_now(EVERYTHING, look)
+    with pytest.raises(StorageUnavailable, match="closed"):
+        kept.create("b")
+    with pytest.raises(StorageUnavailable, match="closed"):
+        asyncio.run(kept.store.check())
+
+
+def test_what_was_written_is_there_after_closing_and_opening(kept: Kept, backend: Backend) -> None:
+    kept.create("a", "zebra")
+    kept.update("a", body="zebra, again")
+    kept.store.close()
+    again = Kept(backend.open(kept.limits), kept.limits)
+    try:
+        assert again.read(look) == ("zebra, again", ["a"], ["a"])
+        assert asyncio.run(again.store.check(thorough=True)).problems == ()
+    finally:
+        again.store.close()
+
+
+def test_a_sound_store_is_found_sound(kept: Kept) -> None:
+    kept.create("a", "zebra")
+    kept.delete("a")
+    for thorough in (False, True):
+        check = asyncio.run(kept.store.check(thorough=thorough))
+        assert (check.ok, check.problems) == (True, ())
+        assert check.engine

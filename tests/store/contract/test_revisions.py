@@ -1,0 +1,80 @@
+"""Revisions: every state a document had is kept, whole."""
+
+from __future__ import annotations
+
+from commonplace.model.document import Revision
+from tests.store.backends import Backend
+from tests.store.kept import Kept
+
+
+def revisions(kept: Kept, path: str, **more: int | None) -> list[Revision]:
+    document = kept.known(path)
+    arguments = {"before": None, "limit": 100, **more}
+    return kept.read(lambda reader: reader.revisions.page(document, **arguments))  # type: ignore[arg-type]
+
+
+def test_every_replaced_state_is_kept_as_it_was(kept: Kept) -> None:
+    states = [kept.create("a", "one", title="T1", tags=("x",), metadata={"k": 1})]
+    states.append(kept.update("a", body="two", title="T2", tags=(), metadata={"k": None, "l": 2}))
+    states.append(kept.update("a", mime="text/plain"))
+    states.append(kept.delete("a"))
+    states.append(kept.create("a", "grün " * 5_000))
+    current = kept.known("a")
+    assert current.revision == 5
+    for state in states[:-1]:
+        revision = kept.read(
+            lambda reader, number=state.revision: reader.revisions.get(current, number)  # type: ignore[misc]
+        )
+        assert revision == Revision(
+            document_id="a",
+            revision=state.revision,
+            title=state.title,
+            tags=state.tags,
+            mime=state.mime,
+            metadata=state.metadata,
+            written_at_us=state.updated_at_us,
+            written_by=state.updated_by,
+            operation=state.operation,
+            content_chars=len(state.body),
+            body=state.body,
+        )
+
+
+def test_the_current_state_is_not_among_the_earlier_ones(kept: Kept) -> None:
+    kept.create("a")
+    document = kept.update("a", body="two")
+    assert [revision.revision for revision in revisions(kept, "a")] == [1]
+    assert kept.read(lambda reader: reader.revisions.get(document, 2)) is None
+    assert kept.read(lambda reader: reader.revisions.get(document, 7)) is None
+
+
+def test_pages_go_back_in_time_without_bodies(kept: Kept) -> None:
+    kept.create("a", "0")
+    for number in range(1, 8):
+        kept.update("a", body=str(number))
+    kept.create("b")
+    whole = revisions(kept, "a")
+    assert [revision.revision for revision in whole] == [7, 6, 5, 4, 3, 2, 1]
+    assert {revision.body for revision in whole} == {""}
+    assert [revision.revision for revision in revisions(kept, "a", limit=2)] == [7, 6]
+    assert [revision.revision for revision in revisions(kept, "a", before=6, limit=3)] == [5, 4, 3]
+    assert revisions(kept, "a", before=1) == []
+    assert revisions(kept, "b") == []
+
+
+def test_a_long_history_is_small_beside_its_bodies(kept: Kept, backend: Backend) -> None:
+    body = "The same sentence, again and again, as edits of one document are. " * 200
+    kept.create("a", body)
+    for number in range(5):
+        kept.update("a", body=f"{body}{number}")
+    ((kept_bytes,),) = backend.query("SELECT sum(length(body)) FROM revisions")
+    assert kept_bytes * 10 < len(body) * 5
+
+
+def test_instants_of_a_history_never_step_back(kept: Kept) -> None:
+    kept.create("a")
+    for number in range(20):
+        kept.update("a", body=str(number))
+    instants = [revision.written_at_us for revision in revisions(kept, "a")]
+    assert instants == sorted(set(instants), reverse=True)
+    assert kept.known("a").updated_at_us > instants[0]

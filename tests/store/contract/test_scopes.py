@@ -1,0 +1,121 @@
+"""Scopes: what is outside a caller's namespace or folder does not exist for it, by any way in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from commonplace.access.principal import Scope
+from commonplace.errors import Conflict, Forbidden
+from commonplace.model.document import Document
+from commonplace.store import port
+from commonplace.store.port import AuditEntry, Reader
+from commonplace.text.tokens import parse_query
+from tests.store.backends import Backend
+from tests.store.kept import Kept
+
+HOME = Scope(namespace="home")
+AWAY = Scope(namespace="away")
+TEAM = Scope(namespace="home", prefix="team/")
+NEIGHBOUR = Scope(namespace="home", prefix="team/x")
+
+SECRET = "team/secret"
+
+
+@pytest.fixture
+def secret(kept: Kept) -> Document:
+    """One document with a history, of which the scopes below see everything or nothing."""
+    kept.create(SECRET, "the zebra", HOME)
+    return kept.update(SECRET, HOME, body="the giraffe")
+
+
+Look = Callable[[Reader, Document], Any]
+
+LOOKS: dict[str, Look] = {
+    "documents.get": lambda reader, _: reader.documents.get(SECRET),
+    "documents.heads": lambda reader, _: reader.documents.heads("", limit=9),
+    "documents.heads by prefix": lambda reader, _: reader.documents.heads("team/", limit=9),
+    "documents.heads by id": lambda reader, _: reader.documents.heads(SECRET, limit=9),
+    "documents.heads after": lambda reader, _: reader.documents.heads("", after="a", limit=9),
+    "revisions.page": lambda reader, secret: reader.revisions.page(secret, before=None, limit=9),
+    "revisions.get": lambda reader, secret: reader.revisions.get(secret, 1),
+    "lexical.search": lambda reader, _: reader.lexical.search(parse_query("giraffe"), limit=9),
+    "lexical.search by prefix": lambda reader, _: reader.lexical.search(
+        parse_query("giraffe"), limit=9, prefix="team/"
+    ),
+    "audit.page": lambda reader, _: reader.audit.page(None, limit=9),
+    "audit.page of a document": lambda reader, _: reader.audit.page(SECRET, limit=9),
+}
+"""Every way to read, asking for the secret as directly as it can."""
+
+
+def test_the_looks_cover_every_read_of_the_port() -> None:
+    protocols = {
+        "documents": port.DocumentReads,
+        "revisions": port.RevisionReads,
+        "lexical": port.LexicalReads,
+        "audit": port.AuditReads,
+    }
+    parts = {name for name in vars(Reader) if not name.startswith("_")}
+    assert protocols.keys() == parts - {"api_keys"}  # the operator's, no tenant's
+    offered = {
+        f"{part}.{method}"
+        for part, protocol in protocols.items()
+        for method in vars(protocol)
+        if not method.startswith("_")
+    }
+    assert offered == {look.split(" ")[0] for look in LOOKS}
+
+
+@pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS.keys())
+def test_nothing_is_seen_from_outside(kept: Kept, secret: Document, look: Look) -> None:
+    for scope in (AWAY, NEIGHBOUR, Scope(), Scope(namespace="home", prefix="team/secret/")):
+        assert not kept.read(lambda reader: look(reader, secret), scope), scope
+        assert not kept.store.read_now(scope, lambda reader: look(reader, secret)), scope
+
+
+@pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS.keys())
+def test_everything_is_seen_from_inside(kept: Kept, secret: Document, look: Look) -> None:
+    for scope in (HOME, TEAM, Scope(namespace="home", prefix=SECRET)):
+        assert kept.read(lambda reader: look(reader, secret), scope), scope
+        assert kept.store.read_now(scope, lambda reader: look(reader, secret)), scope
+
+
+def test_namespaces_hold_the_same_ids_apart(kept: Kept) -> None:
+    kept.create("a", "home zebra", HOME)
+    kept.create("a", "away zebra", AWAY)
+    kept.update("a", AWAY, body="away again")
+    at_home, away = kept.get("a", HOME), kept.get("a", AWAY)
+    assert at_home is not None
+    assert away is not None
+    assert (at_home.body, at_home.revision) == ("home zebra", 1)
+    assert (away.body, away.revision) == ("away again", 2)
+    assert [hit.text for hit in kept.search("zebra", HOME)] == ["home zebra"]
+    assert kept.search("zebra", AWAY) == []
+
+
+def test_a_writer_reads_no_further_than_a_reader(kept: Kept, secret: Document) -> None:
+    for scope in (AWAY, NEIGHBOUR):
+        for look in LOOKS.values():
+            assert not kept.write(lambda writer, look=look: look(writer, secret), scope)  # type: ignore[misc]
+
+
+def test_a_writer_changes_nothing_outside(kept: Kept, secret: Document, backend: Backend) -> None:
+    before = backend.query("SELECT * FROM documents, bodies USING (document_key)")
+    with pytest.raises(Conflict):
+        kept.write(lambda writer: writer.documents.replace(secret, secret), AWAY)
+    with pytest.raises(Forbidden):
+        kept.write(lambda writer: writer.documents.replace(secret, secret), NEIGHBOUR)
+    with pytest.raises(Forbidden):
+        kept.write(lambda writer: writer.documents.insert(secret), NEIGHBOUR)
+    assert backend.query("SELECT * FROM documents, bodies USING (document_key)") == before
+    assert backend.query("SELECT count(*) FROM revisions") == [(1,)]
+
+
+def test_an_audit_line_belongs_to_the_namespace_it_was_written_in(kept: Kept) -> None:
+    line = AuditEntry(at_us=1, principal="p", action="delete", document_id="a/b", outcome="refused")
+    kept.write(lambda writer: writer.audit.add(line), AWAY)
+    assert kept.read(lambda reader: reader.audit.page(None, limit=9), AWAY) == [line]
+    assert kept.read(lambda reader: reader.audit.page(None, limit=9), HOME) == []

@@ -1,0 +1,86 @@
+"""A store with the product's own write path on it; every call waits for its result."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from commonplace.access.principal import Scope
+from commonplace.keep.commit import Actor, commit
+from commonplace.keep.create import NewDocument, create
+from commonplace.keep.delete import delete
+from commonplace.keep.patch import Replacement, patch
+from commonplace.keep.update import Changes, update
+from commonplace.limits import Limits
+from commonplace.model.document import Document, DocumentHead
+from commonplace.store.port import LexicalHit, Reader, Store, Writer
+from commonplace.text.tokens import parse_query
+
+T = TypeVar("T")
+
+ACTOR = Actor("tester", "request-1")
+EVERYTHING = Scope()
+
+
+class Kept:
+    def __init__(self, store: Store, limits: Limits) -> None:
+        self.store = store
+        self.limits = limits
+
+    def write(self, work: Callable[[Writer], T], scope: Scope = EVERYTHING) -> T:
+        return asyncio.run(self.store.write(scope, work))
+
+    def read(
+        self,
+        work: Callable[[Reader], T],
+        scope: Scope = EVERYTHING,
+        seconds_max: float | None = None,
+    ) -> T:
+        return asyncio.run(self.store.read(scope, work, seconds_max=seconds_max))
+
+    def create(
+        self, path: str, body: str = "some text", scope: Scope = EVERYTHING, **more: Any
+    ) -> Document:
+        new = NewDocument(path, body, **more)
+        return self.write(lambda writer: create(writer, new, ACTOR, self.limits)[0], scope)
+
+    def update(self, path: str, scope: Scope = EVERYTHING, **changes: Any) -> Document:
+        return self.write(
+            lambda writer: update(writer, path, Changes(**changes), ACTOR, self.limits), scope
+        )
+
+    def patch(self, path: str, old: str, new: str) -> Document:
+        return self.write(
+            lambda writer: patch(writer, path, [Replacement(old, new)], ACTOR, self.limits)[0]
+        )
+
+    def delete(self, path: str, scope: Scope = EVERYTHING) -> Document:
+        return self.write(lambda writer: delete(writer, path, ACTOR), scope)
+
+    def commit(self, before: Document | None, after: Document) -> Document:
+        return self.write(lambda writer: commit(writer, before, after, ACTOR))
+
+    def get(self, path: str, scope: Scope = EVERYTHING) -> Document | None:
+        return self.read(lambda reader: reader.documents.get(path), scope)
+
+    def known(self, path: str) -> Document:
+        document = self.get(path)
+        assert document is not None, path
+        return document
+
+    def heads(self, prefix: str = "", scope: Scope = EVERYTHING, **more: Any) -> list[DocumentHead]:
+        arguments = {"limit": 1_000, **more}
+        return self.read(lambda reader: reader.documents.heads(prefix, **arguments), scope)
+
+    def ids(self, prefix: str = "", scope: Scope = EVERYTHING, **more: Any) -> list[str]:
+        return [head.document_id for head in self.heads(prefix, scope, **more)]
+
+    def search(self, words: str, scope: Scope = EVERYTHING, prefix: str = "") -> list[LexicalHit]:
+        query = parse_query(words)
+        return self.read(
+            lambda reader: reader.lexical.search(query, limit=50, prefix=prefix), scope
+        )
+
+    def found(self, words: str, scope: Scope = EVERYTHING, prefix: str = "") -> set[str]:
+        return {hit.document_id for hit in self.search(words, scope, prefix)}

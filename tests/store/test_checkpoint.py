@@ -1,0 +1,145 @@
+"""The WAL stays small, whoever reads; and no reader, however long, stops the writers for good."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from commonplace.limits import Limits
+from commonplace.store.open import DATABASE_NAME, open_store
+from commonplace.store.port import Reader
+from commonplace.store.sqlite import checkpoint
+from tests.store.kept import EVERYTHING, Kept
+
+PAGE_BYTES = 4096 + 24  # a page and the header of its frame
+DUE, LARGE = 40, 160
+BODY = "Some words of a body. " * 400  # a dozen pages with its passages
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kept]:
+    """Small bounds, so that a few hundred writes go past them many times."""
+    monkeypatch.setattr(checkpoint, "_DUE_PAGES", DUE)
+    monkeypatch.setattr(checkpoint, "_LARGE_PAGES", LARGE)
+    limits = replace(Limits(), write_wait_seconds_max=0.2)
+    store = open_store(tmp_path, limits)
+    yield Kept(store, limits)
+    store.close()
+
+
+def wal_bytes(folder: Path) -> int:
+    return (folder / f"{DATABASE_NAME}-wal").stat().st_size
+
+
+class Snapshot:
+    """A read that has begun and goes on until it is told to end."""
+
+    def __init__(self, kept: Kept) -> None:
+        self._begun, self._end = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._read, args=(kept,))
+        self._thread.start()
+        assert self._begun.wait(20)
+
+    def _read(self, kept: Kept) -> None:
+        def work(reader: Reader) -> None:
+            reader.documents.heads("", limit=1)
+            self._begun.set()
+            assert self._end.wait(60)
+
+        asyncio.run(kept.store.read(EVERYTHING, work))
+
+    def end(self) -> None:
+        self._end.set()
+        self._thread.join()
+
+
+def test_the_wal_stays_small_under_writes_alone(kept: Kept, tmp_path: Path) -> None:
+    largest = 0
+    for number in range(60):
+        kept.create(f"d/{number}", BODY)
+        largest = max(largest, wal_bytes(tmp_path))
+    assert (tmp_path / DATABASE_NAME).stat().st_size > 2 * largest
+    assert largest < (DUE + 60) * PAGE_BYTES
+
+
+def test_the_wal_stays_small_although_there_is_always_a_reader(
+    kept: Kept, tmp_path: Path
+) -> None:
+    """Each reader begins before the one before it ends: SQLite alone would never empty the WAL."""
+    largest = 0
+    stop = threading.Event()
+
+    def relay() -> None:
+        reader = Snapshot(kept)
+        while not stop.is_set():
+            following = Snapshot(kept)
+            reader.end()
+            reader = following
+        reader.end()
+
+    readers = threading.Thread(target=relay)
+    readers.start()
+    try:
+        for number in range(150):
+            kept.create(f"d/{number}", BODY)
+            largest = max(largest, wal_bytes(tmp_path))
+    finally:
+        stop.set()
+        readers.join()
+    assert (tmp_path / DATABASE_NAME).stat().st_size > 2 * largest
+    assert largest < (LARGE + 100) * PAGE_BYTES
+
+
+def test_a_reader_that_never_ends_delays_writers_but_does_not_stop_them(
+    kept: Kept, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    kept.create("first", BODY)
+    forgotten = Snapshot(kept)
+    try:
+        for number in range(60):
+            kept.create(f"d/{number}", BODY)
+        assert wal_bytes(tmp_path) > LARGE * PAGE_BYTES
+        warnings = [record for record in caplog.records if "long read" in record.getMessage()]
+        assert 1 <= len(warnings) <= 1 + wal_bytes(tmp_path) // (LARGE * PAGE_BYTES)
+    finally:
+        forgotten.end()
+    # Free again: the next ones empty it.
+    for number in range(30):
+        kept.create(f"e/{number}", BODY)
+    assert wal_bytes(tmp_path) < (LARGE + 60) * PAGE_BYTES
+    assert len(kept.ids()) == 91
+
+
+def test_a_quick_read_leaves_no_snapshot_behind(kept: Kept, tmp_path: Path) -> None:
+    """A statement left halfway would keep one open for ever."""
+    for number in range(60):
+        kept.create(f"d/{number}", BODY)
+        kept.store.read_now(EVERYTHING, lambda reader: reader.documents.get("d/0"))
+        with pytest.raises(ZeroDivisionError):
+            kept.store.read_now(EVERYTHING, lambda reader: reader.documents.heads("", limit=9)[1 // 0])
+    assert wal_bytes(tmp_path) < (DUE + 60) * PAGE_BYTES
+
+
+def test_a_checkpoint_that_fails_costs_no_write(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    import apsw
+
+    class Refusing:
+        def __init__(self, raw: apsw.Connection) -> None:
+            self.set_busy_timeout = raw.set_busy_timeout
+
+        def wal_checkpoint(self, *arguments: object) -> tuple[int, int]:
+            raise apsw.IOError("disk I/O error")
+
+    checkpoints = kept.store._writer._checkpoints  # type: ignore[attr-defined]
+    monkeypatch.setattr(checkpoints, "_raw", Refusing(checkpoints._raw))
+    for number in range(40):
+        kept.create(f"d/{number}", BODY)
+    assert len(kept.ids()) == 40
+    assert "could not be moved" in caplog.text

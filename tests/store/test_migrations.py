@@ -1,0 +1,311 @@
+"""Migrations: a database that grew is the same as a new one, and nothing else is touched."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from commonplace.errors import ConfigurationError
+from commonplace.limits import Limits
+from commonplace.store import migrate
+from commonplace.store.open import DATABASE_NAME, open_store
+from commonplace.store.sqlite.schema import APPLICATION_ID, prepare
+from tests.server import clean_environment
+from tests.store import schema_snapshot
+from tests.store.kept import Kept
+from tests.store.schema_snapshot import schema_of
+
+PACKAGE = "commonplace.store.sqlite"
+MIGRATIONS = migrate.load(PACKAGE)
+
+SAMPLE_ROWS: dict[str, tuple[str, ...]] = {
+    "sources": ("(2, 'home', 'shop', 'mysql', 1, '{}', 5, NULL)",),
+    "documents": (
+        "(7, 'home', 'a/b', 1, 'a', 'Title', '[\"x\"]', 'text/markdown', '{\"k\": 1}', NULL, 2,"
+        " x'0badcafe', 4, 1, 2, NULL, 'me', 'update', 'pending', NULL)",
+        "(8, 'home', 'gone', 2, NULL, '', '[]', 'text/plain', '{}', '{\"id\": 1}', 3,"
+        " x'00', 0, 1, 3, 3, 'me', 'delete', 'skipped', 'why')",
+    ),
+    "bodies": ("(7, 'text')", "(8, '')"),
+    "revisions": ("(7, 1, 'Old', '[]', 'text/markdown', '{}', 3, 1, 'me', 'create', x'00')",),
+    "audit": ("(1, 2, 'home', 'me', 'update', 'a/b', 2, 'ok', 'r1')",),
+    "chunks": ("(11, 7, 0, 0, 4, '', 'text', x'01')",),
+    "chunk_terms": ("('title', '', 'text')",),
+    "models": ("(1, 'minilm', 2, 4)",),
+    "vectors": ("(1, 11, x'0102')",),
+    "outbox": ("(3, 7, 2, 'index', 2, 0, 0, 0, 0, NULL)",),
+    "facets": ("(7, 2, 1.5, 1)",),
+    "document_tags": ("('x', 7)",),
+    "vector_changes": ("(1, 1, 11)",),
+    "api_keys": ("('k1', x'02', 'label', 'home', '', '[\"read\"]', NULL, 1, NULL, NULL)",),
+}
+"""What a database in use holds, table by table, with the columns each has today.
+
+A migration that changes a table's columns needs its rows as they were before beside these.
+"""
+
+
+def tables(connection: apsw.Connection) -> list[str]:
+    return [
+        name
+        for (name,) in connection.execute(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY rowid"
+        )
+        if name in SAMPLE_ROWS
+    ]
+
+
+def rows(connection: apsw.Connection, table: str) -> list[Any]:
+    if table == "chunk_terms":
+        found = connection.execute("SELECT rowid FROM chunk_terms WHERE chunk_terms MATCH 'text'")
+        return list(found)
+    return list(connection.execute(f"SELECT * FROM {table} ORDER BY 1"))
+
+
+def database_at(path: Path, count: int) -> dict[str, list[Any]]:
+    """A file as a version with only the first migrations left it, in use; its rows come back."""
+    connection = apsw.Connection(str(path))
+    connection.execute("PRAGMA journal_mode = WAL; PRAGMA foreign_keys = ON").fetchall()
+    for migration in MIGRATIONS[:count]:
+        connection.execute(migration.sql).fetchall()
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {count}")
+    for table in tables(connection):
+        columns = "(rowid, title, heading, body)" if table == "chunk_terms" else ""
+        for row in SAMPLE_ROWS[table]:
+            values = row.replace("(", "(11, ", 1) if columns else row
+            connection.execute(f"INSERT INTO {table} {columns} VALUES {values}")
+    kept = {table: rows(connection, table) for table in tables(connection)}
+    connection.close()
+    return kept
+
+
+def test_there_are_sample_rows_for_every_table(tmp_path: Path) -> None:
+    prepare(tmp_path / "new.db", 5)
+    declared = {name for name, sql in schema_of(tmp_path / "new.db") if "TABLE" in sql.split("(")[0]}
+    assert declared == set(SAMPLE_ROWS)
+
+
+@pytest.mark.parametrize("count", range(1, len(MIGRATIONS) + 1))
+def test_a_database_that_grew_is_the_same_as_a_new_one(tmp_path: Path, count: int) -> None:
+    prepare(tmp_path / "new.db", 5)
+    before = database_at(tmp_path / "grown.db", count)
+    prepare(tmp_path / "grown.db", 5)
+    assert schema_of(tmp_path / "grown.db") == schema_of(tmp_path / "new.db")
+    connection = apsw.Connection(str(tmp_path / "grown.db"))
+    assert {table: rows(connection, table) for table in before} == before
+    assert all(before.values())
+    assert connection.execute("PRAGMA user_version").get == len(MIGRATIONS)
+    assert connection.execute("PRAGMA integrity_check").get == "ok"
+    assert list(connection.execute("PRAGMA foreign_key_check")) == []
+    connection.close()
+
+
+def test_the_schema_to_read_is_the_schema_there_is() -> None:
+    assert schema_snapshot.FILE.read_text(encoding="utf-8") == schema_snapshot.snapshot(), (
+        "run: python -m tests.store.schema_snapshot"
+    )
+
+
+def test_a_prepared_database_is_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    prepare(path, 5)
+    before = path.read_bytes()
+    prepare(path, 5)
+    assert path.read_bytes() == before
+
+
+def test_a_failing_migration_leaves_the_database_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.db"
+    database_at(path, 2)
+    before = schema_of(path)
+    broken = (*MIGRATIONS, migrate.Migration(len(MIGRATIONS) + 1, "x", "CREATE TABLE x (a); BROKEN"))
+    monkeypatch.setattr(migrate, "load", lambda package: broken)
+    with pytest.raises(Exception, match="BROKEN"):
+        prepare(path, 5)
+    assert schema_of(path) == before
+    assert apsw.Connection(str(path)).execute("PRAGMA user_version").get == 2
+
+
+def package_with(folder: Path, name: str, *files: str) -> str:
+    (folder / name / "migrations").mkdir(parents=True)
+    (folder / name / "__init__.py").touch()
+    for file in files:
+        (folder / name / "migrations" / file).write_text("SELECT 1;")
+    return name
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (("0001_a.sql", "0003_c.sql"), "a gap or a repeat"),
+        (("0001_a.sql", "0001_b.sql"), "a gap or a repeat"),
+        (("0002_a.sql",), "a gap or a repeat"),
+        (("1_a.sql",), "not named NNNN_words.sql"),
+        (("0001_A.sql",), "not named NNNN_words.sql"),
+        (("0001_a.sql", "0002_b.sql~"), "not named NNNN_words.sql"),
+    ],
+)
+def test_odd_files_among_the_migrations_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: tuple[str, ...], message: str
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    package = package_with(tmp_path, f"odd_{abs(hash(files))}", *files)
+    with pytest.raises(ValueError, match=message):
+        migrate.load(package)
+
+
+def test_migrations_are_sorted_by_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    package = package_with(tmp_path, "sorted_ones", "0002_b.sql", "0001_c.sql", "0003_a.sql")
+    assert [(m.number, m.name) for m in migrate.load(package)] == [(1, "c"), (2, "b"), (3, "a")]
+
+
+def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / DATABASE_NAME
+    prepare(path, 5)
+    connection = apsw.Connection(str(path))
+    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+    connection.close()
+    with pytest.raises(ConfigurationError, match="Upgrade Commonplace"):
+        open_store(tmp_path, Limits())
+
+
+@pytest.mark.parametrize("mode", ["delete", "wal"])
+def test_a_database_of_another_program_is_refused_and_untouched(tmp_path: Path, mode: str) -> None:
+    path = tmp_path / DATABASE_NAME
+    connection = apsw.Connection(str(path))
+    connection.execute(f"PRAGMA journal_mode = {mode}; CREATE TABLE theirs (a)").fetchall()
+    connection.execute("INSERT INTO theirs VALUES ('precious')")
+    if mode == "delete":
+        connection.close()
+    # else: still open, its last writes only in the WAL, as when that program is running
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    with pytest.raises(ConfigurationError, match="of another program; it was left untouched"):
+        open_store(tmp_path, Limits())
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+    connection.close()
+
+
+def test_an_empty_file_is_taken_for_a_new_one(tmp_path: Path) -> None:
+    (tmp_path / DATABASE_NAME).touch()
+    open_store(tmp_path, Limits()).close()
+    assert schema_of(tmp_path / DATABASE_NAME)
+
+
+MAKER = """
+import sys
+from pathlib import Path
+from commonplace.store.sqlite.schema import prepare, _make_folder, _refuse_other_file
+{stop}
+prepare(Path(sys.argv[1]), 5)
+"""
+
+STOPS = {
+    "in the first transaction": """
+import apsw, os
+from commonplace.store import migrate
+last = migrate.load("commonplace.store.sqlite")
+broken = (*last, migrate.Migration(len(last) + 1, "x",
+          "PRAGMA cache_size = 1; CREATE TABLE filler (a); "
+          "INSERT INTO filler SELECT randomblob(9000) FROM json_each(json_array(1,2,3,4,5,6,7,8,9));"
+          "SELECT die()"))
+migrate.load = lambda package: broken
+apsw.connection_hooks.append(
+    lambda raw: raw.create_scalar_function("die", lambda: os.kill(os.getpid(), 9)))
+""",
+    "before entering WAL mode": """
+import os
+from commonplace.store.sqlite import schema
+schema._enter_wal = lambda *arguments: os.kill(os.getpid(), 9)
+""",
+    "before the WAL is moved": """
+import os
+from commonplace.store.sqlite.connection import Connection
+Connection.close = lambda self: os.kill(os.getpid(), 9)
+""",
+}
+
+
+@pytest.mark.parametrize("stop", STOPS.values(), ids=STOPS.keys())
+def test_a_database_whose_making_was_cut_short_is_made_whole(tmp_path: Path, stop: str) -> None:
+    path = tmp_path / DATABASE_NAME
+    done = subprocess.run(
+        [sys.executable, "-c", MAKER.format(stop=stop), str(path)],
+        capture_output=True,
+        env=clean_environment(),
+        check=False,
+    )
+    assert done.returncode == -9, done.stderr
+    store = open_store(tmp_path, Limits())
+    kept = Kept(store, Limits())
+    kept.create("a", "zebra")
+    assert kept.found("zebra") == {"a"}
+    assert asyncio.run(store.check(thorough=True)).ok
+    store.close()
+
+
+def test_processes_that_start_at_once_on_a_new_file_all_get_it(tmp_path: Path) -> None:
+    """They are held at the line until all are there, then go."""
+    code = (
+        "import sys; from pathlib import Path; from commonplace.limits import Limits\n"
+        "from commonplace.store.open import open_store\n"
+        "print('ready', flush=True); sys.stdin.readline()\n"
+        "store = open_store(Path(sys.argv[1]), Limits())\n"
+        "print(store._quick.raw.execute('PRAGMA user_version').get,"
+        " store._quick.raw.execute('PRAGMA journal_mode').get)\n"
+        "store.close()\n"
+    )
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, "."],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True, cwd=tmp_path, env=clean_environment(),
+        )
+        for _ in range(4)
+    ]  # fmt: skip
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for attempt in processes:
+        assert attempt.stdin is not None
+        attempt.stdin.write("go\n")
+        attempt.stdin.flush()
+    outcomes = [process.communicate(timeout=60) for process in processes]
+    assert outcomes == [(f"{len(MIGRATIONS)} wal\n", "")] * len(processes)
+    digest = hashlib.sha256((tmp_path / DATABASE_NAME).read_bytes()).hexdigest()
+    open_store(tmp_path, Limits()).close()
+    assert hashlib.sha256((tmp_path / DATABASE_NAME).read_bytes()).hexdigest() == digest
+
+
+def test_threads_that_start_at_once_on_new_files_again_and_again(tmp_path: Path) -> None:
+    import threading
+
+    problems: list[BaseException] = []
+
+    def start(folder: Path, line: threading.Barrier) -> None:
+        line.wait()
+        try:
+            prepare(folder / DATABASE_NAME, 20)
+        except BaseException as problem:  # noqa: BLE001 - shown by the assertion below
+            problems.append(problem)
+
+    for number in range(15):
+        line = threading.Barrier(3)
+        threads = [
+            threading.Thread(target=start, args=(tmp_path / f"deep/{number}", line))
+            for _ in range(3)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert problems == []

@@ -1,0 +1,170 @@
+"""The named statements as data: every one is explained, used, sound, and keeps tenants apart."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+
+import apsw
+import pytest
+
+from commonplace.store import statements
+from commonplace.store.open import DATABASE_NAME
+from commonplace.store.sqlite.schema import prepare
+
+PACKAGE = "commonplace.store.sqlite"
+FOLDER = Path(statements.__file__).parent / "sqlite"
+FILES = sorted(file.name for file in (FOLDER / "sql").glob("*.sql"))
+ALL = {
+    f"{file.removesuffix('.sql')}.{name}": sql
+    for file in FILES
+    for name, sql in statements.load(PACKAGE, file).items()
+}
+
+BY_KEY = "goes by the key of a row that a filtered statement gave"
+WHOLE_FILE = "the operator's look at the whole file"
+OPERATORS = "keys are the operator's, no tenant's"
+WITHOUT_NAMESPACE = {
+    "documents.insert_body": BY_KEY,
+    "documents.replace_body": BY_KEY,
+    "revisions.add": BY_KEY,
+    "outbox.add": BY_KEY,
+    "lexical.stored_chunks": BY_KEY,
+    "lexical.insert_chunk": BY_KEY,
+    "lexical.insert_terms": BY_KEY,
+    "lexical.move_chunk": BY_KEY,
+    "lexical.delete_chunk": BY_KEY,
+    "lexical.delete_terms": BY_KEY,
+    "lexical.delete_vectors": BY_KEY,
+    "api_keys.all": OPERATORS,
+    "api_keys.revoke": OPERATORS,
+    **{name: WHOLE_FILE for name in ALL if name.startswith("check.")},
+}
+"""Statements without the tenant filter, each reviewed; one that is not here must carry it."""
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[apsw.Connection]:
+    path = tmp_path_factory.mktemp("statements") / DATABASE_NAME
+    prepare(path, 5)
+    connection = apsw.Connection(str(path))
+    yield connection
+    connection.close()
+
+
+def parameters(sql: str) -> dict[str, None]:
+    return dict.fromkeys(re.findall(r":([a-z_]+)", sql))
+
+
+def plan(connection: apsw.Connection, name: str) -> str:
+    sql = ALL[name]
+    rows = connection.execute("EXPLAIN QUERY PLAN " + sql, parameters(sql))
+    return "\n".join(str(row[3]) for row in rows)
+
+
+def test_statements_without_the_tenant_filter_are_the_reviewed_ones() -> None:
+    without = {name for name, sql in ALL.items() if ":namespace" not in sql}
+    assert without == set(WITHOUT_NAMESPACE)
+
+
+def test_what_touches_documents_or_the_audit_trail_carries_the_tenant_filter() -> None:
+    for name, sql in ALL.items():
+        touches = re.search(r"\b(FROM|JOIN|INTO|UPDATE)\s+(documents|audit)\b", sql)
+        if touches and WITHOUT_NAMESPACE.get(name) != WHOLE_FILE:
+            is_insert = sql.startswith("INSERT")
+            assert is_insert or re.search(r"\bnamespace = :namespace\b", sql), name
+
+
+def test_what_reads_documents_or_the_audit_trail_stays_within_the_callers_folder() -> None:
+    for name, sql in ALL.items():
+        if sql.startswith("SELECT") and ":namespace" in sql:
+            assert re.search(r"document_id >= :(scope_)?start\b", sql), name
+            if not name.endswith("_open"):
+                assert re.search(r"document_id < :(scope_)?end\b", sql), name
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_every_statement_says_what_it_is_for(file: str) -> None:
+    text = (FOLDER / "sql" / file).read_text(encoding="utf-8")
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
+        if line.startswith("-- name:"):
+            purpose = lines[number + 1]
+            assert re.fullmatch(r"-- [A-Z].{8,}[.]", purpose), f"{line}: {purpose!r}"
+    assert len(re.findall("-- name:", text)) == len(statements.load(PACKAGE, file))
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_every_statement_is_used_by_the_module_that_loads_it(file: str) -> None:
+    modules = [m for m in FOLDER.glob("*.py") if f'"{file}"' in m.read_text(encoding="utf-8")]
+    assert len(modules) == 1, "one module owns a file of statements"
+    tree = ast.parse(modules[0].read_text(encoding="utf-8"))
+    words = {
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    spoken = words | {a + b for a, b in product(words, {"_open"} & words)}
+    assert set(statements.load(PACKAGE, file)) <= spoken
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_statement_suits_the_schema(fresh: apsw.Connection, name: str) -> None:
+    sql = ALL[name]
+    assert list(fresh.execute("EXPLAIN " + sql, parameters(sql)))
+
+
+def test_a_statement_that_does_not_suit_the_schema_would_be_found(fresh: apsw.Connection) -> None:
+    with pytest.raises(apsw.SQLError):
+        fresh.execute("EXPLAIN SELECT nothing FROM documents")
+
+
+@pytest.mark.requirement("000/IX.04", "000/R2", "000/R3")
+@pytest.mark.parametrize(
+    "name",
+    [name for name in ALL if name.startswith(("documents.heads", "documents.id_at_offset"))],
+)
+def test_lists_walk_the_index_of_live_ids_in_its_own_order(
+    fresh: apsw.Connection, name: str
+) -> None:
+    found = plan(fresh, name)
+    assert "SEARCH documents USING INDEX documents_live (namespace=? AND document_id>?" in found
+    if not name.endswith("_open"):
+        assert "document_id<?" in found
+    assert "TEMP B-TREE" not in found
+    assert "SCAN" not in found
+
+
+def test_skipping_to_an_offset_reads_no_rows(fresh: apsw.Connection) -> None:
+    """The plan seeks into the table, but nothing of the table is asked for: only of the index."""
+    for name in ("documents.id_at_offset", "documents.id_at_offset_open"):
+        sql = ALL[name]
+        program = list(fresh.execute("EXPLAIN " + sql, parameters(sql)))
+        table = next(step[2] for step in program if step[1] == "OpenRead")
+        read = {step[2] for step in program if step[1] == "Column"}
+        assert read
+        assert table not in read
+
+
+def test_other_reads_use_an_index_and_do_not_sort(fresh: apsw.Connection) -> None:
+    for name in ("documents.get", "revisions.page", "revisions.get", "audit.page_of_document"):
+        found = plan(fresh, name)
+        assert "SCAN" not in found, name
+        assert "TEMP B-TREE" not in found, name
+    for name in ("audit.page", "lexical.search"):
+        assert "TEMP B-TREE" not in plan(fresh, name), name
+
+
+def test_a_name_that_stands_twice_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "twice" / "sql").mkdir(parents=True)
+    (tmp_path / "twice" / "__init__.py").touch()
+    text = "-- name: a\n-- One.\nSELECT 1;\n\n-- name: a\n-- Two.\nSELECT 2;\n"
+    (tmp_path / "twice" / "sql" / "x.sql").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ValueError, match="a is there twice"):
+        statements.load("twice", "x.sql")

@@ -1,0 +1,298 @@
+"""The writer thread: who shares a commit, and who fails with whom."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, NoReturn
+
+import apsw
+import pytest
+
+from commonplace.errors import Internal, StorageUnavailable
+from commonplace.store.sqlite import writer as writer_module
+from commonplace.store.sqlite.schema import prepare
+from commonplace.store.sqlite.writer import WriterThread
+
+Work = Callable[[apsw.Connection], Any]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    prepare(tmp_path / "x.db", 5)
+    return tmp_path / "x.db"
+
+
+@pytest.fixture
+def writer(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WriterThread]:
+    # Groups here end by what is queued, never by how slow the machine is.
+    monkeypatch.setattr(writer_module, "_GROUP_SECONDS_MAX", 60)
+    thread = WriterThread(path, 0.3)
+    yield thread
+    thread.close()
+
+
+def insert(name: str) -> Work:
+    def work(raw: apsw.Connection) -> str:
+        raw.execute("INSERT INTO models VALUES (NULL, ?, 1, 0)", (name,))
+        return name
+
+    return work
+
+
+def insert_then(name: str, then: Callable[[apsw.Connection], object]) -> Work:
+    def work(raw: apsw.Connection) -> None:
+        insert(name)(raw)
+        then(raw)
+
+    return work
+
+
+def names(path: Path) -> list[str]:
+    connection = apsw.Connection(str(path))
+    try:
+        return [name for (name,) in connection.execute("SELECT identity FROM models ORDER BY 1")]
+    finally:
+        connection.close()
+
+
+def failing(error: BaseException) -> Callable[[apsw.Connection], NoReturn]:
+    def work(raw: apsw.Connection) -> NoReturn:
+        raise error
+
+    return work
+
+
+def submitted_together(writer: WriterThread, *works: Work) -> list[Future[Any]]:
+    """They all wait behind a first one, and so share its commit."""
+    entered, queued = threading.Event(), threading.Event()
+
+    def hold(raw: apsw.Connection) -> None:
+        entered.set()
+        assert queued.wait(20)
+
+    futures = [writer.submit(hold)]
+    assert entered.wait(20)
+    futures += [writer.submit(work) for work in works]
+    queued.set()
+    return futures[1:]
+
+
+def count_commits(writer: WriterThread) -> list[int]:
+    """A list that grows by one with each commit from now on."""
+    commits: list[int] = []
+
+    def count() -> bool:
+        commits.append(1)
+        return False
+
+    writer._connection.raw.set_commit_hook(count)
+    return commits
+
+
+def test_waiting_writes_share_one_commit(writer: WriterThread, path: Path) -> None:
+    commits = count_commits(writer)
+    futures = submitted_together(writer, *(insert(f"m{number}") for number in range(20)))
+    assert [future.result(20) for future in futures] == [f"m{number}" for number in range(20)]
+    assert len(commits) == 1
+    assert len(names(path)) == 20
+
+
+def test_a_group_that_has_worked_long_enough_commits(
+    writer: WriterThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits = count_commits(writer)
+    monkeypatch.setattr(writer_module, "_GROUP_SECONDS_MAX", -1)
+    for future in submitted_together(writer, *(insert(f"m{number}") for number in range(5))):
+        future.result(20)
+    assert len(commits) == 6  # the one they waited behind, and each of them
+
+
+def test_a_write_is_acknowledged_only_after_the_commit(writer: WriterThread, path: Path) -> None:
+    seen: list[list[str]] = []
+    done: list[bool] = []
+    entered, go_on = threading.Event(), threading.Event()
+
+    def before_commit() -> bool:
+        entered.set()
+        assert go_on.wait(20)
+        done.append(future.done())
+        return False
+
+    writer._connection.raw.set_commit_hook(before_commit)
+    future = writer.submit(insert("a"))
+    future.add_done_callback(lambda _: seen.append(names(path)))
+    assert entered.wait(20)
+    assert names(path) == []
+    go_on.set()
+    writer.close()
+    assert (done, seen) == ([False], [["a"]])
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), SystemExit(3), KeyboardInterrupt()])
+def test_a_failing_write_undoes_only_itself(
+    writer: WriterThread, path: Path, error: BaseException
+) -> None:
+    first, bad, last = submitted_together(
+        writer, insert("a"), insert_then("b", failing(error)), insert("c")
+    )
+    assert (first.result(20), last.result(20)) == ("a", "c")
+    assert bad.exception(20) is error
+    assert names(path) == ["a", "c"]
+
+
+def test_a_refused_statement_undoes_only_its_write(writer: WriterThread, path: Path) -> None:
+    first, bad, last = submitted_together(
+        writer, insert("a"), insert_then("b", insert("a")), insert("c")
+    )
+    assert isinstance(bad.exception(20), Internal)
+    assert (first.result(20), last.result(20)) == ("a", "c")
+    assert names(path) == ["a", "c"]
+
+
+@pytest.mark.parametrize("error", [apsw.IOError("disk I/O error"), KeyError("x"), SystemExit(1)])
+def test_a_failure_that_costs_the_transaction_fails_all_that_shared_it(
+    writer: WriterThread, path: Path, error: BaseException
+) -> None:
+    """SQLite gives the whole transaction up after some I/O errors; here a write does."""
+
+    def lose(raw: apsw.Connection) -> NoReturn:
+        raw.execute("ROLLBACK")
+        raise error
+
+    first, bad, behind = submitted_together(
+        writer, insert("a"), insert_then("b", lose), insert("c")
+    )
+    assert isinstance(first.exception(20), StorageUnavailable)
+    assert isinstance(bad.exception(20), StorageUnavailable)
+    # It had not begun when the transaction was lost, so it gets one of its own.
+    assert behind.result(20) == "c"
+    assert names(path) == ["c"]
+
+
+def orphan(raw: apsw.Connection) -> None:
+    """Break a foreign key in a way that only the commit finds out."""
+    raw.execute("PRAGMA defer_foreign_keys = ON")
+    raw.execute("INSERT INTO vectors VALUES (999, 1, x'00')")
+
+
+def test_a_commit_that_fails_fails_all_that_shared_it(writer: WriterThread, path: Path) -> None:
+    futures = submitted_together(writer, insert("a"), orphan, insert("c"))
+    errors = [future.exception(20) for future in futures]
+    assert all(isinstance(error, Internal) for error in errors)
+    assert len({id(error) for error in errors}) == 3  # each raises its own, with its own traceback
+    assert names(path) == []
+    assert writer.submit(insert("d")).result(20) == "d"
+
+
+def test_a_failed_rollback_does_not_end_the_thread(
+    writer: WriterThread, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stubborn:
+        """The connection, refusing its first ROLLBACK as it would with the disk gone."""
+
+        refused = False
+
+        def __init__(self, raw: apsw.Connection) -> None:
+            self._raw = raw
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._raw, name)
+
+        def execute(self, sql: str, *more: Any) -> Any:
+            if sql == "ROLLBACK" and not self.refused:
+                self.refused = True
+                raise apsw.IOError("disk I/O error")
+            return self._raw.execute(sql, *more)
+
+    stubborn = Stubborn(writer._connection.raw)
+    monkeypatch.setattr(writer._connection, "raw", stubborn)
+    assert isinstance(writer.submit(orphan).exception(20), Internal)
+    assert stubborn.refused
+    assert writer.submit(insert("a")).result(20) == "a"
+    assert names(path) == ["a"]
+
+
+def test_those_behind_a_lock_that_is_not_to_be_had_fail_together(
+    writer: WriterThread, path: Path
+) -> None:
+    other = apsw.Connection(str(path))
+    other.execute("BEGIN IMMEDIATE")
+    futures = [writer.submit(insert(f"m{number}")) for number in range(50)]
+    errors = [future.exception(20) for future in futures]
+    assert all(isinstance(error, StorageUnavailable) for error in errors)
+    other.execute("ROLLBACK")
+    other.close()
+    assert writer.submit(insert("a")).result(20) == "a"
+    assert names(path) == ["a"]
+
+
+def test_a_waiting_write_can_be_cancelled_and_then_never_happens(
+    writer: WriterThread, path: Path
+) -> None:
+    entered, go_on = threading.Event(), threading.Event()
+
+    def hold(raw: apsw.Connection) -> None:
+        entered.set()
+        assert go_on.wait(20)
+
+    holding = writer.submit(hold)
+    assert entered.wait(20)
+    cancelled, kept = writer.submit(insert("cancelled")), writer.submit(insert("kept"))
+    assert cancelled.cancel()
+    assert not holding.cancel()  # it has begun
+    go_on.set()
+    assert kept.result(20) == "kept"
+    holding.result(20)
+    assert names(path) == ["kept"]
+
+
+def test_cancelled_writes_behind_a_lock_are_left_alone(writer: WriterThread, path: Path) -> None:
+    other = apsw.Connection(str(path))
+    other.execute("BEGIN IMMEDIATE")
+    futures = [writer.submit(insert(f"m{number}")) for number in range(3)]
+    assert futures[1].cancel()
+    assert isinstance(futures[0].exception(20), StorageUnavailable)
+    assert isinstance(futures[2].exception(20), StorageUnavailable)
+    assert futures[1].cancelled()
+    other.close()
+
+
+def test_closing_finishes_what_was_submitted_and_refuses_the_rest(path: Path) -> None:
+    writer = WriterThread(path, 5)
+    futures = submitted_together(writer, *(insert(f"m{number:03}") for number in range(300)))
+    writer.close()
+    assert [future.result(0) for future in futures] == names(path)
+    with pytest.raises(StorageUnavailable, match="closed"):
+        writer.submit(insert("late")).result(0)
+    writer.close()
+
+
+def test_no_write_is_left_hanging_by_a_close_beside_it(path: Path) -> None:
+    for _ in range(30):
+        writer = WriterThread(path, 5)
+        line = threading.Barrier(4)
+        futures: list[Future[Any]] = []
+
+        def submit(
+            line: threading.Barrier = line,
+            writer: WriterThread = writer,
+            futures: list[Future[Any]] = futures,
+        ) -> None:
+            line.wait()
+            for _ in range(20):
+                futures.append(writer.submit(lambda raw: None))
+
+        threads = [threading.Thread(target=submit) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        line.wait()
+        writer.close()
+        for thread in threads:
+            thread.join()
+        assert len(futures) == 60
+        for future in futures:
+            error = future.exception(20)
+            assert error is None or isinstance(error, StorageUnavailable)
