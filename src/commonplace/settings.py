@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import json
 import os
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import platformdirs
 
@@ -23,6 +24,8 @@ from commonplace.limits import Limits
 ENV_PREFIX = "COMMONPLACE_"
 FILE_NAME = "commonplace.toml"
 _CONFIG_KEY = "config"
+
+NotificationStatus = Literal["auto", "202", "204"]
 
 
 def _text(value: object) -> str:
@@ -60,6 +63,33 @@ def _paths(value: object) -> tuple[Path, ...]:
     return tuple(_path(part) for part in _texts(value))
 
 
+def _flag(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.lower() in ("true", "false", "1", "0", "yes", "no"):
+        return value.lower() in ("true", "1", "yes")
+    raise TypeError("true or false")
+
+
+def _table(value: object) -> dict[str, Any]:
+    """A TOML table; in the environment, a JSON object."""
+    if isinstance(value, str):
+        value = json.loads(value)
+    if not isinstance(value, dict):
+        raise TypeError("a table")
+    return value
+
+
+def _one_of(*words: str) -> Callable[[object], str]:
+    def read(value: object) -> str:
+        text = str(value)
+        if text not in words:
+            raise ValueError(f"one of {', '.join(words)}")
+        return text
+
+    return read
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     name: str
@@ -77,7 +107,9 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("host", _text, "127.0.0.1", "Address to serve on."),
     Setting("port", _integer, 8321, "Port to serve on."),
-    Setting("log_level", _text, "info", "debug, info, warning or error."),
+    Setting(
+        "log_level", _one_of("debug", "info", "warning", "error"), "info", "How much is logged."
+    ),
     Setting(
         "allowed_hosts",
         _texts,
@@ -95,6 +127,46 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "ingest_hosts", _texts, (), "Hosts that ingest_document may fetch from; none by default."
+    ),
+    Setting(
+        "notification_status",
+        _one_of("auto", "202", "204"),
+        "auto",
+        "HTTP status of a notification: auto is 202 for a client that sends MCP-Protocol-Version, "
+        "204 for one that does not.",
+    ),
+    Setting(
+        "profiles",
+        _table,
+        {},
+        "Profiles of your own: a table of name = [tools]; served at /mcp-<name>.",
+    ),
+    Setting(
+        "capability_routes",
+        _table,
+        {"gpt-mcp": "gpt"},
+        "For clients that cannot send headers: word = profile serves /<word>/<api key>/mcp.",
+    ),
+    Setting(
+        "public_full_profile",
+        _flag,
+        False,
+        "Serve /mcp-gpt-full to callers from other machines too.",
+    ),
+    Setting(
+        "public_url",
+        _text,
+        "",
+        "The address clients use, e.g. https://kb.example.org; needed for OAuth.",
+    ),
+    Setting(
+        "oauth_issuer", _text, "", "Issuer whose access tokens are accepted; none by default."
+    ),
+    Setting(
+        "oauth_audience",
+        _text,
+        "",
+        "The audience a token must be made for; default: public_url.",
     ),
     *(
         Setting(
@@ -120,6 +192,13 @@ class Settings:
     allowed_origins: tuple[str, ...]
     ingest_roots: tuple[Path, ...]
     ingest_hosts: tuple[str, ...]
+    notification_status: NotificationStatus
+    profiles: dict[str, Any]
+    capability_routes: dict[str, Any]
+    public_full_profile: bool
+    public_url: str
+    oauth_issuer: str
+    oauth_audience: str
     limits: Limits
 
 
@@ -141,10 +220,6 @@ def load(
 def _settings(values: dict[str, Any]) -> Settings:
     if not 0 <= values["port"] <= 65535:
         raise ConfigurationError(f"port: {values['port']} is not between 0 and 65535.")
-    if values["log_level"] not in ("debug", "info", "warning", "error"):
-        raise ConfigurationError(
-            f"log_level: {values['log_level']!r} is not debug, info, warning or error."
-        )
     bounds = {field.name: values.pop(field.name) for field in dataclasses.fields(Limits)}
     for name, bound in bounds.items():
         if not bound > 0:

@@ -56,6 +56,7 @@ def echo_written(answer: Answer, as_json: bool) -> None:
 @click.pass_obj
 def put(
     options: context.Options,
+    /,
     path: str,
     file: str,
     meta: tuple[str, ...],
@@ -99,15 +100,13 @@ def get(
     if revision is None:
         answer = context.run_tool(options, get_document_for_rewrite.TOOL, {"path": path})
     else:
-        answer = context.run_tool(
-            options, history.REVISION, {"path": path, "revision": revision}
-        )
+        answer = context.run_tool(options, history.REVISION, {"path": path, "revision": revision})
     if wanted is not None:
         answer["content"] = _part(answer["content"], *wanted)
     if as_json:
         context.echo_json(answer)
     else:
-        click.get_binary_stream("stdout").write(answer["content"].encode())
+        click.echo(answer["content"].encode(), nl=False)
 
 
 def _line_range(text: str) -> tuple[int, int | None]:
@@ -184,9 +183,7 @@ def _passage(name: str, text: str | None, file: str | None, bytes_max: int) -> s
 @if_revision_option
 @context.json_option
 @click.pass_context
-def rm(
-    ctx: click.Context, paths: tuple[str, ...], if_revision: int | None, as_json: bool
-) -> None:
+def rm(ctx: click.Context, paths: tuple[str, ...], if_revision: int | None, as_json: bool) -> None:
     """Delete the documents at PATH...; `restore` brings one back."""
     if if_revision is not None and len(paths) > 1:
         raise click.UsageError("--if-revision is for one document.")

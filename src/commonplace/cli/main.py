@@ -1,9 +1,9 @@
 """The command tree, and what the exit codes mean.
 
-    0  done                      4  not found
-    1  failed                    5  conflict (exists, changed meanwhile, ambiguous)
-    2  wrong usage or setting    6  not allowed
-    3  wrong input               7  the store cannot be used (locked, full, read-only, damaged)
+0  done                      4  not found
+1  failed                    5  conflict (exists, changed meanwhile, ambiguous)
+2  wrong usage or setting    6  not allowed
+3  wrong input               7  the store cannot be used (locked, full, read-only, damaged)
 """
 
 from __future__ import annotations
@@ -19,10 +19,13 @@ import commonplace
 from commonplace.cli import context
 from commonplace.cli.doctor import doctor
 from commonplace.cli.documents import get, patch, put, rm
-from commonplace.cli.exchange import export, import_group
+from commonplace.cli.exchange import import_group
+from commonplace.cli.exchange_export import export
+from commonplace.cli.keys import key
 from commonplace.cli.lists import ls, search
 from commonplace.cli.revisions import history, restore
 from commonplace.cli.serve import serve
+from commonplace.cli.stdio import stdio
 from commonplace.errors import CommonplaceError
 
 
@@ -38,6 +41,8 @@ def commands(ctx: click.Context, data: Path | None, config: Path | None) -> None
 
 for command in (
     serve,
+    stdio,
+    key,
     put,
     get,
     ls,

@@ -48,7 +48,7 @@ def history(
         if as_json:
             context.echo_json(answer)
         else:
-            click.get_binary_stream("stdout").write(answer["diff"].encode())
+            click.echo(answer["diff"], nl=bool(answer["diff"]))
         return
     with context.opened(options) as session:
         pages = list(history_pages(session, path, None if show_all else limit))

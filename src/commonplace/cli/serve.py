@@ -10,8 +10,12 @@ import click
 import uvicorn
 
 from commonplace import wiring
+from commonplace.access.principal import Scope
 from commonplace.cli import context, logs
 from commonplace.errors import ConfigurationError
+from commonplace.model.instant import now_us
+from commonplace.settings import Settings
+from commonplace.tools.spec import Runtime
 
 _KEEP_ALIVE_SECONDS = 75
 _SHUTDOWN_SECONDS = 10
@@ -24,18 +28,18 @@ _BACKLOG = 2048
 @click.option("--data", type=click.Path(path_type=Path), help="Folder of the database.")
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]))
 @click.pass_obj
-def serve(options: context.Options, data: Path | None, **flags: Any) -> None:
+def serve(options: context.Options, /, data: Path | None, **flags: Any) -> None:
     """Serve the documents over HTTP."""
     if data is not None:
         options = context.Options(data=data, config=options.config)
     settings = options.settings(**flags)
     logs.configure(settings.log_level)
-    _require_loopback(settings.host)
     runtime = wiring.build_runtime(settings)
     try:
+        _require_closed(settings, runtime)
         app = wiring.build_application(settings, runtime)
         config = uvicorn.Config(
-            app,  # type: ignore[arg-type]
+            app,
             host=settings.host,
             port=settings.port,
             access_log=False,
@@ -50,14 +54,21 @@ def serve(options: context.Options, data: Path | None, **flags: Any) -> None:
         runtime.store.close()
 
 
-def _require_loopback(host: str) -> None:
+def _require_closed(settings: Settings, runtime: Runtime) -> None:
     """Without keys everybody who reaches the port is the operator: only this machine may."""
-    try:
-        is_loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        is_loopback = False
-    if not is_loopback:
+    if _is_loopback(settings.host) or settings.oauth_issuer:
+        return
+    keys = runtime.store.read_now(Scope(), lambda reader: reader.api_keys.all())
+    if not any(key.is_valid(now_us()) for key in keys):
         raise ConfigurationError(
-            f"Refusing to serve on {host} without access keys: anyone on the network could read "
-            "and write. Serve on 127.0.0.1 behind a proxy that authenticates."
+            f"Refusing to serve on {settings.host} without access keys: anyone on the network "
+            "could read and write. Make one with 'commonplace key create', or set oauth_issuer, "
+            "or serve on 127.0.0.1 behind a proxy that authenticates."
         )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

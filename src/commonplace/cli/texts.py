@@ -20,16 +20,14 @@ def read_text(source: str, bytes_max: int) -> str:
         if source == STANDARD_INPUT:
             if sys.stdin.isatty():
                 click.echo("Reading from the terminal; end with Ctrl-D.", err=True)
-            data = _read(click.get_binary_stream("stdin"), bytes_max)
+            data = _read(sys.stdin.buffer, bytes_max)
         else:
             with Path(source).open("rb") as file:
                 data = _read(file, bytes_max)
     except FileNotFoundError:
         raise NotFound(f"There is no file {source}.", file=source) from None
     except OSError as problem:
-        raise InvalidArgument(
-            f"{source} cannot be read: {problem.strerror}", file=source
-        ) from None
+        raise InvalidArgument(f"{source} cannot be read: {problem.strerror}", file=source) from None
     try:
         return data.decode()
     except UnicodeDecodeError as problem:
@@ -45,9 +43,7 @@ def _read(stream: BinaryIO, bytes_max: int) -> bytes:
     # One byte more than allowed tells that there is more, without reading it all.
     data = stream.read(bytes_max + 1)
     if len(data) > bytes_max:
-        raise PayloadTooLarge(
-            f"The text has more than {bytes_max} bytes.", bytes_max=bytes_max
-        )
+        raise PayloadTooLarge(f"The text has more than {bytes_max} bytes.", bytes_max=bytes_max)
     return data
 
 

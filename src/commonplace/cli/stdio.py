@@ -1,0 +1,36 @@
+"""commonplace stdio: for clients that start their servers themselves."""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+
+from commonplace import wiring
+from commonplace.access.principal import LOCAL
+from commonplace.cli import context, logs
+from commonplace.errors import ConfigurationError
+from commonplace.protocol.surface import Surface
+from commonplace.stdio import StdioServer, take_streams
+from commonplace.tools.profiles import all_profiles
+
+
+@click.command()
+@click.option("--profile", default="mcp", show_default=True, help="Which tools to offer.")
+@click.pass_obj
+def stdio(options: context.Options, /, profile: str) -> None:
+    """Serve MCP over standard input and output."""
+    source, sink = take_streams()
+    settings = options.settings()
+    logs.configure(settings.log_level)
+    by_name = {known.name: known for known in all_profiles(settings.profiles)}
+    if profile not in by_name:
+        raise ConfigurationError(
+            f"There is no profile {profile!r}; there are {', '.join(by_name)}."
+        )
+    runtime = wiring.build_runtime(settings)
+    try:
+        server = StdioServer(Surface(by_name[profile]), runtime, LOCAL)
+        asyncio.run(server.serve(source, sink))
+    finally:
+        runtime.store.close()

@@ -1,0 +1,1 @@
+"""Reading what is kept in other databases, and turning their rows into documents."""
