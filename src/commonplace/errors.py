@@ -6,6 +6,7 @@
     │   ├── BadRequest                    BAD_REQUEST             400
     │   ├── Unauthenticated               UNAUTHENTICATED         401
     │   ├── Forbidden                     FORBIDDEN               403
+    │   ├── InsufficientScope             INSUFFICIENT_SCOPE      403
     │   ├── NotFound                      NOT_FOUND               404
     │   ├── MethodNotAllowed              METHOD_NOT_ALLOWED      405
     │   ├── Conflict                      CONFLICT                409
@@ -19,6 +20,8 @@
     │   ├── NotImplementedYet             NOT_IMPLEMENTED         501
     │   ├── NotConfigured                 NOT_CONFIGURED          501
     │   ├── DeadlineExceeded              DEADLINE_EXCEEDED       504
+    │   ├── EmbeddingFailed               EMBEDDING_FAILED        503
+    │   ├── IssuerUnavailable             ISSUER_UNAVAILABLE      503
     │   ├── StorageUnavailable            STORAGE_UNAVAILABLE     503
     │   ├── StorageFull                   STORAGE_FULL            507
     │   ├── StorageReadOnly               STORAGE_READ_ONLY       503
@@ -77,6 +80,14 @@ class Unauthenticated(RequestError):
 class Forbidden(RequestError):
     code = "FORBIDDEN"
     status = 403
+
+
+class InsufficientScope(RequestError):
+    """An access token is sound but does not allow this; its client can ask for a wider one."""
+
+    code = "INSUFFICIENT_SCOPE"
+    status = 403
+    challenge: str = "Bearer"
 
 
 class NotFound(RequestError):
@@ -141,6 +152,18 @@ class NotConfigured(ServiceError):
 class DeadlineExceeded(ServiceError):
     code = "DEADLINE_EXCEEDED"
     status = 504
+
+
+class EmbeddingFailed(ServiceError):
+    code = "EMBEDDING_FAILED"
+    status = 503
+
+
+class IssuerUnavailable(ServiceError):
+    """Whether a token is good cannot be told: the keys of its issuer cannot be had."""
+
+    code = "ISSUER_UNAVAILABLE"
+    status = 503
 
 
 class StorageUnavailable(ServiceError):

@@ -40,11 +40,29 @@ class Limits:
     write_wait_seconds_max: float = 20.0
     """How long a write waits for another process that holds the file's write lock."""
 
+    requests_max: int = 256
+    """Requests that run at once; one more is answered 429 at once instead of slowing all."""
+
+    requests_per_key_max: int = 64
+    """Requests of one key that run at once, so that one agent cannot shut the others out."""
+
     ingest_bytes_max: int = 64 * MIB
     """A file or URL to ingest, before its text is extracted (PDFs carry images)."""
 
     ingest_seconds_max: float = 60.0
     """Fetching and extracting one file."""
+
+    issuer_answer_seconds_max: float = 5.0
+    """Reading a token issuer's keys; a caller whose token needs a new one waits for it."""
+
+    issuer_retry_seconds_min: float = 5.0
+    """Between two such readings: tokens that name unknown keys cannot make them frequent."""
+
+    issuer_keys_fresh_seconds: float = 600.0
+    """How long an issuer's keys are used before they are read again in the background."""
+
+    issuer_keys_stale_seconds_max: float = 3_600.0
+    """How long they are used while the issuer cannot be reached; a withdrawn key ends with this."""
 
 
 DOCUMENT_ID_BYTES_MAX = 1024
@@ -116,6 +134,60 @@ SEARCH_LIMIT_MAX = 50
 SNIPPET_CHARS_MAX = 300
 """A passage shown with a hit."""
 
+CANDIDATES_MAX = 500
+"""Passages that one leg of a hybrid search may bring (the seed's candidates_max)."""
+
+RAG_RESPONSE_BYTES_MAX = 5_000_000
+"""One answer of a rag tool."""
+
+CHUNK_RESPONSE_BYTES_MAX = 2_000_000
+"""Bodies in one answer of rag.get_chunks."""
+
+RAG_IDS_MAX = 200
+"""Ids in one rag.get_chunks or rag.get_docs."""
+
+FILTER_VALUES_MAX = 200
+"""Values in one list of a filter."""
+
+RAG_SECONDS_MAX = 2.0
+"""A rag tool's whole budget (the seed: 250 to 2000 ms)."""
+
+QUERY_EMBED_SECONDS_MAX = 1.0
+"""How long a search waits for its query's vector before it goes on with keywords alone."""
+
+KNOWLEDGE_RESPONSE_BYTES = 6_000
+"""An answer of search_knowledge: what an agent can read without losing its thread."""
+
+EMBED_BATCH_MAX = 32
+"""Texts in one request to an embedding server; some refuse more."""
+
+EMBED_RESPONSE_BYTES_MAX = 16 * MIB
+"""An embedding server's answer."""
+
+EMBED_TRIES_MAX = 3
+"""Requests for one batch before it has failed."""
+
+EMBED_RETRY_AFTER_SECONDS_MAX = 10.0
+"""The longest an embedding server's Retry-After is obeyed on the spot."""
+
+INDEX_BATCH_DOCUMENTS = 16
+"""Documents a worker leases at once: enough to share a commit, few enough to stay fresh."""
+
+INDEX_LEASE_SECONDS = 120.0
+"""A worker that died loses its documents to another after this."""
+
+INDEX_TRIES_MAX = 5
+"""Attempts at a document before it is parked with its error."""
+
+INDEX_LAG_ALERT_SECONDS = 30.0
+"""The oldest pending document is older than this: the alert is on."""
+
+REINDEX_EVERY_SECONDS = 900.0
+"""How often a server looks for documents without vectors on its own."""
+
+VECTOR_CHANGES_KEPT = 200_000
+"""Changes a process may fall behind before it reads all vectors again."""
+
 COMPLETIONS_MAX = 100
 """Values in one answer of completion/complete (the protocol's own bound)."""
 
@@ -127,6 +199,21 @@ REQUEST_ID_CHARS_MAX = 128
 
 NAMESPACE_CHARS_MAX = 64
 """A tenant's name."""
+
+TOKEN_CHARS_MAX = 16 * KIB
+"""An access token; those of large directories, with every group in them, reach 8 KB."""
+
+TOKEN_LEEWAY_SECONDS = 30
+"""How far our clock and an issuer's may be apart."""
+
+SUBJECT_CHARS_MAX = 128
+"""A token's subject as shown in the audit trail; a longer one is shown as its hash."""
+
+ISSUER_ANSWER_BYTES_MAX = 256 * KIB
+"""An issuer's metadata or key set; real ones have a few kilobytes."""
+
+ISSUER_KEYS_MAX = 100
+"""Keys of one issuer that are looked at; real ones publish two or three."""
 
 EXTRACT_UNPACKED_BYTES_MAX = 256 * MIB
 """What an archive may declare to unpack to, and what the text of a PDF may come to."""
@@ -170,8 +257,42 @@ CHUNK_CHARS_MAX = 1_400
 CHUNK_CHARS_MIN = 200
 """A shorter tail joins the passage before it."""
 
+HEADINGS_MAX = 100_000
+"""Headings and code fences of one document that are seen as such: 10 MB of them stay quick."""
+
+HEADING_CHARS_MAX = 120
+"""What is kept of each heading in the trail above a passage."""
+
+IMPORT_BATCH_DOCUMENTS_MAX = 200
+"""Documents written in one transaction by an import: enough to share the cost of a commit."""
+
+IMPORT_BATCH_BYTES_MAX = 4 * MIB
+"""Text in such a transaction: bounds its memory, and how long it keeps a server from writing."""
+
+IMPORT_HOLD_SECONDS_MAX = 2.0
+"""How long an import writes without a pause in which other processes get at the file."""
+
+IMPORT_PAUSE_SECONDS = 0.12
+"""The pause. SQLite looks at a busy file every 0.1 s, so whoever waits gets a turn."""
+
+IMPORT_PROBLEMS_MAX = 1_000
+"""Files or rows of an import that are named with what was wrong; more are only counted."""
+
+IMPORT_EXAMPLES_MAX = 10
+"""Examples of each finding in a preflight report."""
+
+EXPORT_NAME_BYTES_MAX = 200
+"""One part of an exported file's path; file systems allow 255, some encrypted ones less."""
+
+EXPORT_PATH_BYTES_MAX = 900
+"""The whole path inside the export folder; macOS allows 1 024 with the folder's own."""
+
+DISK_FREE_BYTES_FEW = 1024 * MIB
+"""Less free space than this is worth a warning: a write-ahead log and an import need room."""
+
 assert LIST_LIMIT_DEFAULT <= LIST_LIMIT_MAX <= LIST_OFFSET_MAX  # noqa: S101
 assert CHUNK_CHARS_MIN < CHUNK_CHARS_TARGET <= CHUNK_CHARS_MAX  # noqa: S101
 assert READ_CUT_CHARS < READ_CHARS_MAX  # noqa: S101
 assert SEARCH_LIMIT_DEFAULT <= SEARCH_LIMIT_MAX  # noqa: S101
+assert Limits().issuer_keys_fresh_seconds < Limits().issuer_keys_stale_seconds_max  # noqa: S101
 assert Limits().document_body_bytes_max < Limits().request_body_bytes_max  # noqa: S101

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+from commonplace.errors import ConfigurationError
 from commonplace.keep.fetch import Fetcher
+from commonplace.protocol.surface import Surface
 from commonplace.settings import Settings
 from commonplace.store.open import open_store
+from commonplace.tools.profiles import Profile, all_profiles
 from commonplace.tools.spec import Runtime
-from commonplace.web.app import App, build_app
+from commonplace.web.app import App, Serving, build_app
+from commonplace.web.auth import Authenticator, AuthRules
+from commonplace.web.gate import Gate
 from commonplace.web.guard import GuardRules
 
 
@@ -25,9 +33,31 @@ def build_runtime(settings: Settings) -> Runtime:
 
 
 def build_application(settings: Settings, runtime: Runtime) -> App:
-    rules = GuardRules(
-        body_bytes_max=settings.limits.request_body_bytes_max,
-        allowed_hosts=(*settings.allowed_hosts, settings.host),
-        allowed_origins=settings.allowed_origins,
+    profiles = all_profiles(settings.profiles)
+    _require_known(settings.capability_routes, profiles)
+    serving = Serving(
+        runtime=runtime,
+        authenticator=Authenticator(
+            runtime.store, AuthRules(open_full_profile=settings.public_full_profile)
+        ),
+        gate=Gate(settings.limits.requests_max, settings.limits.requests_per_key_max),
+        guard=GuardRules(
+            body_bytes_max=settings.limits.request_body_bytes_max,
+            allowed_hosts=(*settings.allowed_hosts, settings.host),
+            allowed_origins=settings.allowed_origins,
+        ),
+        surfaces=[Surface(profile) for profile in profiles],
+        capability_routes=settings.capability_routes,
+        notification_status=settings.notification_status,
     )
-    return build_app(runtime, rules)
+    return build_app(serving)
+
+
+def _require_known(routes: dict[str, Any], profiles: Sequence[Profile]) -> None:
+    names = {profile.name for profile in profiles}
+    for word, profile in routes.items():
+        if profile not in names:
+            raise ConfigurationError(
+                f"capability_routes.{word}: there is no profile {profile!r}; "
+                f"there are {', '.join(sorted(names))}."
+            )

@@ -1,65 +1,105 @@
-"""The application: every path that is served, in one list."""
+"""The application: every path that is served, in one place."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from starlette.routing import Route, Router
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from commonplace.errors import NotFound
+from commonplace.protocol.surface import Surface
 from commonplace.tools.spec import Runtime
+from commonplace.web.auth import TOKEN_KEY, Authenticator
+from commonplace.web.endpoint import McpEndpoint, NotificationStatus
+from commonplace.web.gate import Gate
 from commonplace.web.guard import Guard, GuardRules
 from commonplace.web.health import Health
 from commonplace.web.http import Endpoint, HttpScope, Receive, Send, refuse_method
 from commonplace.web.openapi import OpenApi
-from commonplace.web.rest import Rest, anonymous
+from commonplace.web.rest import DOCUMENTS_PATH, Rest
 
 App = Endpoint
 
 
-class Served:
-    """An endpoint as Starlette wants it: an object it calls as ASGI, without wrapping it."""
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """What `wiring` decides about the web face."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
-        self._endpoint = endpoint
-
-    async def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> None:
-        await self._endpoint(scope, receive, send)
-
-
-def build_app(runtime: Runtime, rules: GuardRules) -> App:
-    rest = Rest(runtime, anonymous)
-    health = Health(runtime)
-    routes = [
-        _route("/documents", rest.collection),
-        _route("/documents/{path:path}", rest.document),
-        _route("/batch-read", rest.batch_read),
-        _route("/search", rest.search),
-        _route("/ingest", rest.ingest),
-        _route("/health", _read_only(health.health)),
-        _route("/metrics", _read_only(health.metrics)),
-        _route("/openapi.json", _read_only(OpenApi().document)),
-    ]
-    router = Router(routes, redirect_slashes=False, default=_unknown)
-    return Guard(router, rules)
+    runtime: Runtime
+    authenticator: Authenticator
+    gate: Gate
+    guard: GuardRules
+    surfaces: Sequence[Surface]
+    capability_routes: Mapping[str, str] = field(default_factory=dict)
+    """First word of a URL → name of the profile that `/<word>/<token>/mcp` serves."""
+    notification_status: NotificationStatus = "auto"
+    extra_routes: Mapping[str, Endpoint] = field(default_factory=dict)
 
 
-def _route(path: str, endpoint: Endpoint) -> Route:
-    served: Any = Served(endpoint)
-    return Route(path, served)
+def build_app(serving: Serving) -> App:
+    rest = Rest(serving.runtime, serving.authenticator, serving.gate)
+    health = Health(serving.runtime, serving.authenticator)
+    exact: dict[str, Endpoint] = {
+        "/documents": rest.admitted(rest.collection),
+        "/batch-read": rest.admitted(rest.batch_read),
+        "/search": rest.admitted(rest.search),
+        "/ingest": rest.admitted(rest.ingest),
+        "/health": _read_only(health.health),
+        "/metrics": _read_only(health.metrics),
+        "/openapi.json": _read_only(OpenApi().document),
+        **serving.extra_routes,
+    }
+    by_profile: dict[str, Endpoint] = {}
+    for surface in serving.surfaces:
+        endpoint = McpEndpoint(
+            surface,
+            serving.runtime,
+            serving.authenticator,
+            serving.gate,
+            serving.notification_status,
+        )
+        by_profile[surface.profile.name] = endpoint
+        exact[surface.profile.path] = endpoint
+        exact[surface.profile.path + "/"] = endpoint
+    capabilities = {
+        word: by_profile[profile] for word, profile in serving.capability_routes.items()
+    }
+    return Guard(Router(exact, rest.admitted(rest.document), capabilities), serving.guard)
 
 
 def _read_only(endpoint: Endpoint) -> Endpoint:
-    async def read(scope: HttpScope, receive: Receive, send: Send) -> None:
+    async def serve(scope: HttpScope, receive: Receive, send: Send) -> None:
         if scope["method"] in ("GET", "HEAD"):
             await endpoint(scope, receive, send)
         else:
             await refuse_method(scope, send, "GET")
 
-    return read
+    return serve
 
 
-async def _unknown(scope: HttpScope, receive: Receive, send: Send) -> None:
-    del receive, send
-    if scope["type"] == "http":
-        raise NotFound(f"Nothing is served at {scope['path']!r}; see /openapi.json.")
+class Router:
+    def __init__(
+        self,
+        exact: Mapping[str, Endpoint],
+        document: Endpoint,
+        capabilities: Mapping[str, Endpoint],
+    ) -> None:
+        self._exact = exact
+        self._document = document
+        self._capabilities = capabilities
+
+    async def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> None:
+        path: str = scope["path"]
+        endpoint = self._exact.get(path)
+        if endpoint is None:
+            endpoint = self._pattern(path, scope)
+        await endpoint(scope, receive, send)
+
+    def _pattern(self, path: str, scope: HttpScope) -> Endpoint:
+        if path.startswith(DOCUMENTS_PATH):
+            return self._document
+        match path.rstrip("/").split("/"):
+            case ["", word, token, "mcp"] if word in self._capabilities:
+                scope[TOKEN_KEY] = token
+                return self._capabilities[word]
+        # The path is not repeated: it may hold a token that was sent to the wrong address.
+        raise NotFound("Nothing is served here; /openapi.json lists what is.")

@@ -1,4 +1,4 @@
-"""What every request must pass before any route sees it: URL, body size, Host, Origin.
+"""What every request must pass before any route sees it: body size, Host, Origin.
 
 It wraps the whole application, so that no route can be added without it.
 """
@@ -6,31 +6,31 @@ It wraps the whole application, so that no route can be added without it.
 from __future__ import annotations
 
 import logging
-import re
 from dataclasses import dataclass
 
 from commonplace.errors import (
     CommonplaceError,
     Forbidden,
     Internal,
-    InvalidArgument,
     PayloadTooLarge,
     RequestError,
 )
 from commonplace.web.http import (
     ClientGone,
     Endpoint,
+    Header,
     HttpScope,
+    Message,
     Receive,
     Send,
     header,
     request_id,
+    send_body,
     send_error,
 )
 
 _log = logging.getLogger("commonplace.web")
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 
 
@@ -46,6 +46,34 @@ class GuardRules:
     allowed_origins: tuple[str, ...] = ()
 
 
+_PREFLIGHT: tuple[Header, ...] = (
+    (b"access-control-allow-methods", b"GET, POST, PUT, PATCH, DELETE"),
+    (
+        b"access-control-allow-headers",
+        b"accept, authorization, content-type, mcp-method, mcp-name, mcp-protocol-version, "
+        b"mcp-session-id, x-api-key, x-request-id",
+    ),
+    (b"access-control-max-age", b"600"),
+)
+
+
+class _Answering:
+    """`send`, remembering whether an answer has begun and adding the headers of CORS to it."""
+
+    __slots__ = ("_send", "extra", "started")
+
+    def __init__(self, send: Send, extra: tuple[Header, ...]) -> None:
+        self._send = send
+        self.extra = extra
+        self.started = False
+
+    async def __call__(self, message: Message) -> None:
+        self.started = True
+        if self.extra and message["type"] == "http.response.start":
+            message["headers"] = [*message["headers"], *self.extra]
+        await self._send(message)
+
+
 class Guard:
     def __init__(self, inner: Endpoint, rules: GuardRules) -> None:
         self._inner = inner
@@ -53,34 +81,43 @@ class Guard:
         self._hosts = _LOOPBACK_NAMES | {host.lower() for host in rules.allowed_hosts}
 
     async def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._inner(scope, receive, send)
+        if scope["type"] == "lifespan":
+            await _follow_lifespan(receive, send)
             return
-        started = False
-
-        async def watched_send(message: dict[str, object]) -> None:
-            nonlocal started
-            started = True
-            await send(message)
-
+        if scope["type"] != "http":
+            return  # a websocket: closing without accepting refuses it
+        answering = _Answering(send, self._cors_headers(scope))
         try:
             self._check(scope)
-            await self._inner(scope, receive, watched_send)  # type: ignore[arg-type]
+            if scope["method"] == "OPTIONS" and answering.extra:
+                await send_body(scope, answering, 204, b"", _PREFLIGHT)
+            else:
+                await self._inner(scope, receive, answering)
         except ClientGone:
             return
         except CommonplaceError as error:
-            if not started:
-                await send_error(scope, send, error)
+            if not answering.started:
+                await send_error(scope, answering, error)
         except Exception:
             _log.exception("request %s failed", request_id(scope))
-            if not started:
+            if not answering.started:
                 message = "The request failed; the server's log has the reason under its id."
-                await send_error(scope, send, Internal(message))
+                await send_error(scope, answering, Internal(message))
+
+    def _cors_headers(self, scope: HttpScope) -> tuple[Header, ...]:
+        """For pages that the operator allowed by name, and no others."""
+        if not self._rules.allowed_origins:
+            return ()
+        origin = header(scope, b"origin")
+        if origin is None or origin not in self._rules.allowed_origins:
+            return ()
+        return (
+            (b"access-control-allow-origin", origin.encode("latin-1")),
+            (b"access-control-expose-headers", b"mcp-session-id, x-request-id"),
+            (b"vary", b"origin"),
+        )
 
     def _check(self, scope: HttpScope) -> None:
-        # Nothing served has one in its path, and patterns of routes treat a line end as special.
-        if _CONTROL.search(scope["path"]):
-            raise InvalidArgument("The URL's path has a control character.", field="path")
         length = header(scope, b"content-length")
         if length is not None and length.isdigit() and int(length) > self._rules.body_bytes_max:
             raise PayloadTooLarge(
@@ -110,6 +147,14 @@ class Guard:
             return True
         scheme, mark, rest = origin.lower().partition("://")
         return bool(mark) and scheme in ("http", "https") and _without_port(rest) in _LOOPBACK_NAMES
+
+
+async def _follow_lifespan(receive: Receive, send: Send) -> None:
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return
 
 
 def _without_port(authority: str) -> str:

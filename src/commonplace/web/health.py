@@ -11,14 +11,18 @@ import commonplace
 from commonplace.access.principal import Scope
 from commonplace.errors import CommonplaceError
 from commonplace.tools.spec import Runtime
+from commonplace.web.auth import Authenticator
 from commonplace.web.http import HttpScope, Receive, Send, send_body, send_json
 
 _PROBE = Scope(namespace="health")
 
 
 class Health:
-    def __init__(self, runtime: Runtime) -> None:
+    """/health is open to all and says no secrets; /metrics wants a key where keys are in use."""
+
+    def __init__(self, runtime: Runtime, authenticator: Authenticator) -> None:
         self._runtime = runtime
+        self._authenticator = authenticator
 
     async def health(self, scope: HttpScope, receive: Receive, send: Send) -> None:
         del receive
@@ -43,5 +47,6 @@ class Health:
 
     async def metrics(self, scope: HttpScope, receive: Receive, send: Send) -> None:
         del receive
+        await self._authenticator.authenticate(scope)
         headers = [(b"content-type", CONTENT_TYPE_LATEST.encode())]
         await send_body(scope, send, 200, generate_latest(), headers)

@@ -13,7 +13,14 @@ from typing import Any
 
 import orjson
 
-from commonplace.errors import BadRequest, CommonplaceError, MethodNotAllowed, PayloadTooLarge
+from commonplace.errors import (
+    BadRequest,
+    CommonplaceError,
+    MethodNotAllowed,
+    PayloadTooLarge,
+    TooManyRequests,
+    Unauthenticated,
+)
 from commonplace.limits import REQUEST_ID_CHARS_MAX
 
 HttpScope = MutableMapping[str, Any]
@@ -88,7 +95,7 @@ async def send_body(
             "status": status,
             "headers": [
                 *headers,
-                (b"content-length", str(len(body)).encode()),
+                *(() if status == 204 else ((b"content-length", str(len(body)).encode()),)),
                 (b"x-request-id", request_id(scope).encode()),
             ],
         }
@@ -112,8 +119,13 @@ async def send_error(
         "details": error.details,
         "request_id": request_id(scope),
     }
+    told: list[Header] = []
+    if isinstance(error, Unauthenticated):
+        told.append((b"www-authenticate", error.challenge.encode()))
+    if isinstance(error, TooManyRequests):
+        told.append((b"retry-after", str(error.details.get("retry_after", 1)).encode()))
     body = orjson.dumps(value, default=str)
-    await send_body(scope, send, error.status, body, (JSON_TYPE, *headers))
+    await send_body(scope, send, error.status, body, (JSON_TYPE, *told, *headers))
 
 
 async def refuse_method(scope: HttpScope, send: Send, allowed: str) -> None:

@@ -7,11 +7,9 @@ A document id may contain slashes. Written plainly (`/documents/a/b`) or encoded
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl, unquote_to_bytes
 
-from commonplace.access.principal import LOCAL, Principal
 from commonplace.errors import BadRequest, InvalidArgument, NotFound, NotImplementedYet
 from commonplace.limits import REVISION_MAX
 from commonplace.tools.call import call as call_tool
@@ -29,7 +27,10 @@ from commonplace.tools.documents import (
     upload_document,
 )
 from commonplace.tools.spec import Answer, Call, Runtime, ToolSpec
+from commonplace.web.auth import Authenticator
+from commonplace.web.gate import Gate
 from commonplace.web.http import (
+    Endpoint,
     HttpScope,
     Receive,
     Send,
@@ -41,16 +42,29 @@ from commonplace.web.http import (
 )
 
 Tool = ToolSpec[Any]
-DOCUMENTS_PATH = b"/documents/"
+DOCUMENTS_PATH = "/documents/"
+_PRINCIPAL_KEY = "commonplace.principal"
 _AFTER_NUMBER: tuple[list[bytes], ...] = ([], [b"restore"])
 
 
 class Rest:
     """The endpoints; `web.app` says which path leads to which."""
 
-    def __init__(self, runtime: Runtime, authenticate: Callable[[HttpScope], Principal]) -> None:
+    def __init__(self, runtime: Runtime, authenticator: Authenticator, gate: Gate) -> None:
         self._runtime = runtime
-        self._authenticate = authenticate
+        self._authenticator = authenticator
+        self._gate = gate
+
+    def admitted(self, endpoint: Endpoint) -> Endpoint:
+        """The endpoint behind the door: the caller is known and there is room for the request."""
+
+        async def serve(scope: HttpScope, receive: Receive, send: Send) -> None:
+            principal = await self._authenticator.authenticate(scope)
+            scope[_PRINCIPAL_KEY] = principal
+            with self._gate.entered(principal):
+                await endpoint(scope, receive, send)
+
+        return serve
 
     async def collection(self, scope: HttpScope, receive: Receive, send: Send) -> None:
         match scope["method"]:
@@ -70,7 +84,6 @@ class Rest:
             )
             return
         if scope["method"] == "POST" and len(segments) > 1 and segments[-1] == b"move":
-            self._authenticate(scope)
             raise NotImplementedYet("Moving a document is not offered; create it anew and delete.")
         known = {"path": _decoded(segments)}
         match scope["method"]:
@@ -156,20 +169,15 @@ class Rest:
     async def _call(
         self, tool: Tool, scope: HttpScope, arguments: dict[str, Any], *, from_text: bool
     ) -> Answer:
-        call = Call(self._runtime, self._authenticate(scope), request_id(scope))
+        call = Call(self._runtime, scope[_PRINCIPAL_KEY], request_id(scope))
         return await call_tool(tool, call, arguments, from_text=from_text)
-
-
-def anonymous(scope: HttpScope) -> Principal:
-    """While no key exists the server is on loopback only, and every caller is the operator."""
-    del scope
-    return LOCAL
 
 
 def _segments(scope: HttpScope) -> list[bytes]:
     """What follows `/documents/`, as it was sent: an encoded slash does not part segments."""
     raw: bytes = scope.get("raw_path") or scope["path"].encode()
-    if not raw.startswith(DOCUMENTS_PATH):  # `/%64ocuments/…` led here, but its parts are elsewhere
+    # `/%64ocuments/…` leads here too, but what follows would not be where it is looked for.
+    if not raw.startswith(DOCUMENTS_PATH.encode()):
         raise NotFound("Nothing is served at this URL; write /documents/ plainly.")
     return raw.partition(b"?")[0][len(DOCUMENTS_PATH) :].split(b"/")
 

@@ -1,0 +1,131 @@
+"""JSON-RPC 2.0: what a body is, and the envelopes we answer with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+from mcp_types import (
+    HEADER_MISMATCH,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    MISSING_REQUIRED_CLIENT_CAPABILITY,
+    PARSE_ERROR,
+    UNSUPPORTED_PROTOCOL_VERSION,
+)
+
+__all__ = [
+    "HEADER_MISMATCH",
+    "INTERNAL_ERROR",
+    "INVALID_PARAMS",
+    "INVALID_REQUEST",
+    "METHOD_NOT_FOUND",
+    "MISSING_REQUIRED_CLIENT_CAPABILITY",
+    "PARSE_ERROR",
+    "UNSUPPORTED_PROTOCOL_VERSION",
+    "Message",
+    "ProtocolError",
+    "dumps",
+    "dumps_line",
+    "error_envelope",
+    "parse_body",
+    "parse_message",
+    "result_envelope",
+]
+
+RequestId = str | int | None
+
+
+class ProtocolError(Exception):
+    """A failure of the message itself, as opposed to one inside a tool."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A request, a notification (no id), or an answer to something we never asked."""
+
+    method: str
+    params: dict[str, Any] = field(default_factory=dict)
+    id: RequestId = None
+    is_request: bool = False
+    is_response: bool = False
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        meta = self.params.get("_meta")
+        return meta if isinstance(meta, dict) else {}
+
+
+def parse_body(body: bytes) -> Any:
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as problem:
+        raise ProtocolError(PARSE_ERROR, f"Parse error: {problem}") from None
+
+
+def parse_message(value: Any) -> Message:
+    if not isinstance(value, dict):
+        raise ProtocolError(INVALID_REQUEST, "A message is a JSON object.")
+    if value.get("jsonrpc") != "2.0":
+        raise ProtocolError(INVALID_REQUEST, 'The member jsonrpc must be "2.0".')
+    method = value.get("method")
+    if method is None and ("result" in value or "error" in value):
+        return Message("", is_response=True)
+    if not isinstance(method, str):
+        raise ProtocolError(INVALID_REQUEST, "The member method must be a string.")
+    params = value.get("params")
+    if params is None:  # left out, or null as some clients write it
+        params = {}
+    if not isinstance(params, dict):
+        raise ProtocolError(INVALID_PARAMS, "The member params must be an object.")
+    if "id" not in value:
+        return Message(method, params)
+    request_id = value["id"]
+    if isinstance(request_id, bool) or not isinstance(request_id, str | int):
+        raise ProtocolError(INVALID_REQUEST, "The member id must be a string or an integer.")
+    return Message(method, params, request_id, is_request=True)
+
+
+def id_of(value: Any) -> RequestId:
+    """The id to put into an error about a message that may be anything."""
+    found = value.get("id") if isinstance(value, dict) else None
+    if isinstance(found, bool) or not isinstance(found, str | int):
+        return None
+    return found
+
+
+def result_envelope(request_id: RequestId, result: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": request_id, "result": result}
+
+
+def error_envelope(request_id: RequestId, error: ProtocolError) -> dict[str, Any]:
+    described: dict[str, Any] = {"code": error.code, "message": error.message}
+    if error.data is not None:
+        described["data"] = error.data
+    return {"jsonrpc": "2.0", "id": request_id, "error": described}
+
+
+def dumps(value: Any) -> bytes:
+    """UTF-8, unescaped; dates, UUIDs and the like become text rather than an error."""
+    return orjson.dumps(value, default=str)
+
+
+_LINE_ENDS = tuple((char.encode(), f"\\u{ord(char):04x}".encode()) for char in "\x85\u2028\u2029")
+
+
+def dumps_line(value: Any) -> bytes:
+    """On one line for every reader: many end a line at U+0085, U+2028 and U+2029 too."""
+    line = dumps(value)
+    for plain, escaped in _LINE_ENDS:
+        if plain in line:
+            line = line.replace(plain, escaped)
+    return line

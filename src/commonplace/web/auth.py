@@ -1,0 +1,111 @@
+"""Who calls? An API key, a bearer token of a trusted issuer, or, on loopback, the operator.
+
+Closed as soon as a key exists or an issuer is set; until then only loopback is served at all.
+"""
+
+from __future__ import annotations
+
+import hmac
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from commonplace.access.decide import require_profile
+from commonplace.access.key import ApiKey, secret_hash
+from commonplace.access.principal import LOCAL, Effect, Principal, Scope
+from commonplace.errors import InsufficientScope, NotFound, Unauthenticated
+from commonplace.model.instant import now_us
+from commonplace.store.port import Store
+from commonplace.tools.profiles import Profile
+from commonplace.web.http import HttpScope, header
+from commonplace.web.resource import ProtectedResource, scope_of
+
+TOKEN_KEY = "commonplace.token"  # noqa: S105 - where a capability route leaves its token
+_KEYS_FRESH_SECONDS = 1.0
+"""A key that another process revoked is refused this much later at most."""
+
+VerifyToken = Callable[[str, Profile | None], Awaitable[Principal]]
+
+_FORWARDED = (b"x-forwarded-for", b"forwarded", b"x-real-ip")
+
+
+@dataclass(frozen=True, slots=True)
+class AuthRules:
+    verify_token: VerifyToken | None = None
+    """Reads a token of the trusted issuer; raises Unauthenticated. None: no issuer is set."""
+    resource: ProtectedResource | None = None
+    """What a refusal tells an OAuth client to read; set when `verify_token` is."""
+    open_full_profile: bool = False
+
+
+class Authenticator:
+    def __init__(self, store: Store, rules: AuthRules) -> None:
+        self._store = store
+        self._rules = rules
+        self._keys: dict[bytes, ApiKey] = {}
+        self._read_at_s = float("-inf")
+
+    async def authenticate(self, scope: HttpScope, profile: Profile | None = None) -> Principal:
+        """The caller, or Unauthenticated; before the body is read and before anything is parsed."""
+        principal = await self._principal(scope)
+        if profile is not None:
+            if not profile.is_public and not self._rules.open_full_profile and _is_remote(scope):
+                raise NotFound("Nothing is served here.")
+            require_profile(principal, profile.name)
+        return principal
+
+    async def _principal(self, scope: HttpScope) -> Principal:
+        secret = _given_secret(scope)
+        keys = self._current_keys()
+        if not keys and self._rules.verify_token is None:
+            if TOKEN_KEY in scope:
+                raise Unauthenticated("That address is not valid.")
+            return LOCAL
+        if secret is None:
+            raise self._refusal("Send an API key as x-api-key or Authorization: Bearer.")
+        digest = secret_hash(secret)
+        key = keys.get(digest)
+        if key is not None and hmac.compare_digest(key.secret_hash, digest):
+            if key.is_valid(now_us()):
+                return key.principal
+            raise self._refusal("The API key has expired or was revoked.")
+        if self._rules.verify_token is not None:
+            try:
+                return await self._rules.verify_token(secret)
+            except Unauthenticated as error:
+                raise self._refusal(error.message) from None
+        raise self._refusal("The API key is not known.")
+
+    def _current_keys(self) -> dict[bytes, ApiKey]:
+        """All keys, ended ones too: one that was revoked still means that keys are in use."""
+        if time.monotonic() - self._read_at_s > _KEYS_FRESH_SECONDS:
+            keys = self._store.read_now(Scope(), lambda reader: reader.api_keys.all())
+            self._keys = {key.secret_hash: key for key in keys}
+            self._read_at_s = time.monotonic()
+        return self._keys
+
+    def _refusal(self, message: str) -> Unauthenticated:
+        url = self._rules.resource_metadata_url
+        challenge = "Bearer" if url is None else f'Bearer resource_metadata="{url}"'
+        error = Unauthenticated(message)
+        error.challenge = challenge
+        return error
+
+
+def _given_secret(scope: HttpScope) -> str | None:
+    in_url: str | None = scope.get(TOKEN_KEY)
+    if in_url is not None:
+        return in_url
+    key = header(scope, b"x-api-key")
+    if key:
+        return key
+    scheme, _, token = (header(scope, b"authorization") or "").partition(" ")
+    return token.strip() or None if scheme.lower() == "bearer" else None
+
+
+def _is_remote(scope: HttpScope) -> bool:
+    """From another machine, directly or through a proxy here."""
+    if any(header(scope, name) is not None for name in _FORWARDED):
+        return True
+    client = scope.get("client")
+    return client is not None and client[0] not in ("127.0.0.1", "::1", "localhost")

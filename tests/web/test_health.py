@@ -1,0 +1,93 @@
+"""/health really tries the store; /metrics counts what was called."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import commonplace
+import httpx2 as httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.server import Server
+from tests.web.urls import at
+
+
+@pytest.fixture
+def client(shared_server: Server) -> httpx.Client:
+    return shared_server.client
+
+
+def test_healthy(client: httpx.Client) -> None:
+    answer = client.get("/health")
+    assert answer.status_code == 200
+    health = answer.json()
+    assert health["status"] == "healthy"
+    assert health["version"] == commonplace.__version__
+    assert health["services"]["store"]["status"] == "ok"
+    assert health["services"]["store"]["ms"] >= 0
+
+
+def test_health_leaves_nothing_behind(shared_server: Server) -> None:
+    before = shared_server.client.get("/documents").json()
+    shared_server.client.get("/health").raise_for_status()
+    assert shared_server.client.get("/documents").json() == before
+
+
+class Samples:
+    """What /metrics says, by name and labels."""
+
+    def __init__(self, client: httpx.Client) -> None:
+        answer = client.get("/metrics")
+        assert answer.status_code == 200
+        assert answer.headers["Content-Type"].startswith("text/plain; version=")
+        self.calls: defaultdict[tuple[str, str], float] = defaultdict(float)
+        self.count: defaultdict[str, float] = defaultdict(float)
+        self.buckets: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+        for family in text_string_to_metric_families(answer.text):
+            for sample in family.samples:
+                labels = sample.labels
+                match sample.name:
+                    case "commonplace_tool_calls_total":
+                        self.calls[labels["tool"], labels["outcome"]] = sample.value
+                    case "commonplace_tool_seconds_count":
+                        self.count[labels["tool"]] = sample.value
+                    case "commonplace_tool_seconds_bucket":
+                        bound = float(labels["le"])
+                        self.buckets[labels["tool"]].append((bound, sample.value))
+
+
+def test_calls_are_counted_by_tool_and_outcome(shared_server: Server) -> None:
+    client = shared_server.client
+    before = Samples(client)
+    shared_server.create("metrics/a", "text")
+    client.post("/documents", json={"path": "metrics/a", "content": "x"})
+    client.post("/documents", json={"path": "metrics/b"})
+    for _ in range(3):
+        client.get(at("metrics/a")).raise_for_status()
+    client.get(at("metrics/none"))
+    client.get("/documents", params={"limit": 0})
+    after = Samples(client)
+    more = {key: after.calls[key] - before.calls[key] for key in after.calls}
+    assert {key: value for key, value in more.items() if value} == {
+        ("upload_document", "ok"): 1,
+        ("upload_document", "CONFLICT"): 1,
+        ("upload_document", "INVALID_ARGUMENT"): 1,
+        ("get_document_for_rewrite", "ok"): 3,
+        ("get_document_for_rewrite", "NOT_FOUND"): 1,
+        ("list_documents", "INVALID_ARGUMENT"): 1,
+    }
+
+
+def test_histograms_agree_with_the_counters(shared_server: Server) -> None:
+    shared_server.create("metrics/histogram", "text")
+    shared_server.client.get("/documents").raise_for_status()
+    samples = Samples(shared_server.client)
+    assert {"upload_document", "list_documents"} <= {*samples.count}
+    for tool, count in samples.count.items():
+        by_outcome = [value for (name, _), value in samples.calls.items() if name == tool]
+        assert sum(by_outcome) == count
+        buckets = sorted(samples.buckets[tool])
+        values = [value for _, value in buckets]
+        assert values == sorted(values), "each bucket holds those below it"
+        assert buckets[-1] == (float("inf"), count)
