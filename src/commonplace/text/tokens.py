@@ -67,11 +67,11 @@ _SNIPPET_SLACK_CHARS = 40
 
 # Endings that the index's stemmer removes. A prefix that stops inside one of them is no prefix of
 # the stem (`configurat*`, stem `configur`), so the completed word is asked for as well.
-_STEMMED_ENDINGS = (
-    "ational ation ators ization izer alism alize aliti ality iveness fulness ousness ivity bility "
-    "ative icate icity ical ness ance ence able ible ement ment ent ant ism ate ous ive ize ion "
-    "ing ed er es ies ly"
-).split()  # noqa: SIM905
+_STEMMED_ENDINGS = tuple(
+    """ational ation ators ization izer alism alize aliti ality iveness fulness ousness ivity bility
+    ative icate icity ical ness ance ence able ible ement ment ent ant ism ate ous ive ize ion
+    ing ed er es ies ly""".split()  # noqa: SIM905
+)
 
 
 def index_terms(text: str) -> list[str]:
@@ -248,9 +248,9 @@ def _groups(term: str, *, lone: bool) -> list[tuple[str, ...]]:
     found = forms(term)
     if term[-1] in "+#":  # without its sign it would be another word
         return [(_quoted(found.wholes[0]),)]
-    groups: list[tuple[str, ...]] = [
-        (_quoted(part),) if part == written else (_quoted(part), _quoted(written))
-        for part, written in zip(found.parts, found.written, strict=True)
+    groups = [
+        tuple(map(_quoted, dict.fromkeys(alternatives)))
+        for alternatives in zip(found.parts, found.written, strict=True)
     ][:_PARTS_ASKED_MAX]
     # In prose a hyphen joins two words; asking for them as one more term would weigh them more
     # than their neighbours in the query.

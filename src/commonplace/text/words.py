@@ -14,13 +14,23 @@ from commonplace.limits import TERM_CHARS_MAX
 _SIGNS = frozenset("_-.@/\\:#&+")
 _JOINT = r"(?:::|_+|[-.@/\\:#&])"
 _JOINT_LEVELS = tuple(re.compile(level) for level in (r"[/\\@:#&]+", r"\.", "-"))
-_END_SIGN = r"(?:(?:\+\+|#)(?!\w))?"  # c++ and c#, but not the joint of page#part
-_DOT = r"(?:(?<![\w.])\.(?=[^\W\d_]))?"  # .net, .gitignore
+
+
+def _identifier_tail(word: str) -> str:
+    """Pattern of what may follow the first word of an identifier: `.js` or `_extract`, or `++`."""
+    end_sign = r"(?:(?:\+\+|#)(?!\w))?"  # c++ and c#, but not the joint of page#part
+    # The look-ahead is for speed: most words are followed by a space.
+    return rf"(?:(?=[-_.@/\\:#&+])(?:{_JOINT}{word})*{end_sign})?"
+
 
 _ASCII_PART = re.compile("[a-z0-9]+")
-_ASCII_LEXEME = re.compile(rf"{_DOT}[a-z0-9]+(?:{_JOINT}[a-z0-9]+)*{_END_SIGN}")
+# One character class at the start lets the search skip quickly; then a dot is let through only
+# where it begins a name (.net, .gitignore).
+_ASCII_LEXEME = re.compile(
+    rf"[.a-z0-9](?:(?<!\.)|(?<![\w.]\.)(?=[a-z]))[a-z0-9]*+{_identifier_tail('[a-z0-9]+')}"
+)
 
-_CAMEL_HINT = re.compile("[a-z][A-Z]|[A-Z]{2}[a-z]")
+_CAMEL_HINT = re.compile("[A-Z](?:(?<=[a-z].)|[A-Z][a-z])")
 _CAMEL_WORD = re.compile("[A-Za-z0-9]+")
 _CAMEL_PART = re.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
 
@@ -33,9 +43,10 @@ _UNSPACED = (
     "\u109a-\u109d\u1100-\u11ff\u1780-\u17d3\u17d7\u17dc\u17dd\u3005-\u3007\u3021-\u3029\u3031-"
     "\u3035\u303b\u3041-\u3096\u3099\u309a\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f"
     "\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97c\ua9e0-\ua9ef\ua9fa-\ua9fe"
-    "\uaa60-\uaa7f\uac00-\ud7a3\ud7b0-\ud7fb\uf900-\ufaff\U0001b000-\U0001b16f"
-    "\U00020000-\U000323af"
+    "\uaa60-\uaa7f\uac00-\ud7a3\ud7b0-\ud7fb\uf900-\ufaff"
 )
+_UNSPACED_BEYOND_BMP = "\U0001b000-\U0001b16f\U00020000-\U000323af"
+_BEYOND_BMP = re.compile("[\U00010000-\U0010ffff]")
 
 # Marks that people leave out when they type: Latin, Greek and Cyrillic accents, Hebrew points,
 # Arabic vowels. Indic and Thai vowel signs are not among them: without these the word is another.
@@ -80,16 +91,25 @@ class _Patterns:
     aligned: re.Pattern[str]
 
 
+def _patterns(text: str) -> _Patterns:
+    return _patterns_within(0x10FFFF if _BEYOND_BMP.search(text) else 0xFFFF)
+
+
 @cache
-def _patterns() -> _Patterns:
-    """Patterns for text beyond ASCII, built at the first need: the mark table takes some ms."""
-    marks = _mark_ranges()
-    letter = rf"[^\W_{_UNSPACED}]"
+def _patterns_within(last_code: int) -> _Patterns:
+    """Patterns for text beyond ASCII, built at the first need: the mark table takes some ms.
+
+    Python tests a class without characters beyond the BMP nearly twice as fast, so there are two.
+    """
+    marks = _mark_ranges(last_code)
+    runs = _UNSPACED if last_code <= 0xFFFF else _UNSPACED + _UNSPACED_BEYOND_BMP
+    letter = rf"[^\W_{runs}]"
     # A word keeps its combining marks: `\w` alone cuts Devanagari at every vowel sign.
-    word = rf"{letter}+(?:[{marks}]+{letter}*)*"
-    unspaced = rf"[{_UNSPACED}][{_UNSPACED}{marks}]*"
+    word = rf"{letter}++(?:[{marks}]+{letter}*)*+"
+    unspaced = rf"[{runs}][{runs}{marks}]*"
+    identifier = rf"{word}{_identifier_tail(word)}"
     return _Patterns(
-        lexeme=re.compile(rf"{unspaced}|{_DOT}{word}(?:{_JOINT}{word})*{_END_SIGN}"),
+        lexeme=re.compile(rf"{unspaced}|{identifier}|\.(?<![\w.]\.)(?=[^\W\d_]){identifier}"),
         part=re.compile(word),
         unspaced=re.compile(unspaced),
         cluster=re.compile(rf"[^{marks}][{marks}]{{0,8}}|[{marks}]{{1,8}}"),
@@ -97,12 +117,12 @@ def _patterns() -> _Patterns:
     )
 
 
-def _mark_ranges() -> str:
+def _mark_ranges(last_code: int) -> str:
     """All combining marks, as the inside of a character class."""
     marks = [
         code
         for code in (*range(0x300, 0x1E94B), *range(0xE0100, 0xE01F0))
-        if unicodedata.category(chr(code))[0] == "M"
+        if code <= last_code and unicodedata.category(chr(code))[0] == "M"
     ]
     breaks = [i for i, (here, following) in enumerate(pairwise(marks)) if following != here + 1]
     firsts = [marks[0], *(marks[i + 1] for i in breaks)]
@@ -133,7 +153,7 @@ def aligned_fold(text: str) -> tuple[str, list[int]]:
         return text.lower(), list(range(len(text) + 1))
     folded: list[str] = []
     places: list[int] = []
-    for match in _patterns().aligned.finditer(text):
+    for match in _patterns(text).aligned.finditer(text):
         piece = fold_case(match[0])
         start, end = match.span()
         folded.append(piece)
@@ -144,29 +164,29 @@ def aligned_fold(text: str) -> tuple[str, list[int]]:
 
 def lexemes(folded: str) -> list[str]:
     """Words, whole identifiers and runs of unspaced script, in order."""
-    pattern = _ASCII_LEXEME if folded.isascii() else _patterns().lexeme
+    pattern = _ASCII_LEXEME if folded.isascii() else _patterns(folded).lexeme
     return pattern.findall(folded)
 
 
 def lexeme_spans(folded: str) -> Iterator[tuple[int, str]]:
     """The same, with where each begins."""
-    pattern = _ASCII_LEXEME if folded.isascii() else _patterns().lexeme
+    pattern = _ASCII_LEXEME if folded.isascii() else _patterns(folded).lexeme
     return ((match.start(), match[0]) for match in pattern.finditer(folded))
 
 
 def part_spans(lexeme: str) -> Iterator[tuple[int, str]]:
     """The words of a lexeme, with where each begins in it."""
-    pattern = _ASCII_PART if lexeme.isascii() else _patterns().part
+    pattern = _ASCII_PART if lexeme.isascii() else _patterns(lexeme).part
     return ((match.start(), match[0]) for match in pattern.finditer(lexeme))
 
 
 def is_unspaced(lexeme: str) -> bool:
-    return not lexeme.isascii() and _patterns().unspaced.match(lexeme) is not None
+    return not lexeme.isascii() and _patterns(lexeme).unspaced.match(lexeme) is not None
 
 
 def clusters(run: str) -> list[str]:
     """The characters of a run of unspaced script, each with its marks."""
-    return _patterns().cluster.findall(run)
+    return _patterns(run).cluster.findall(run)
 
 
 def pairs(run: list[str]) -> list[str]:

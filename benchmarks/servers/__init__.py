@@ -1,0 +1,1 @@
+"""What the scripts measure against, each served in a process of its own."""
