@@ -12,9 +12,12 @@ from commonplace.access.principal import Scope
 from commonplace.model.document import Document
 from commonplace.store import statements
 from commonplace.store.port import LexicalHit
+from commonplace.store.sqlite import rows
 from commonplace.text.chunk import Chunk
 from commonplace.text.normalize import prefix_end
 from commonplace.text.tokens import Query, index_terms, to_fts5
+
+_HIT: rows.Kinds = (int, str, int, str, str, str, int, float)
 
 _SQL = statements.load("commonplace.store.sqlite", "lexical.sql")
 
@@ -40,7 +43,7 @@ class Lexical:
                 "limit": limit,
             },
         )
-        return [LexicalHit(*row) for row in found]
+        return [LexicalHit(*rows.require(row, _HIT)) for row in found]
 
     def replace(self, document: Document, chunks: Sequence[Chunk]) -> None:
         stored: defaultdict[bytes, deque[tuple[int, int, int, int]]] = defaultdict(deque)
