@@ -297,7 +297,7 @@ def test_threads_that_start_at_once_on_new_files_again_and_again(tmp_path: Path)
         line.wait()
         try:
             prepare(folder / DATABASE_NAME, 20)
-        except BaseException as problem:  # noqa: BLE001 - shown by the assertion below
+        except BaseException as problem:  # shown by the assertion below
             problems.append(problem)
 
     for number in range(15):

@@ -10,10 +10,10 @@ from pathlib import Path
 import httpx2 as httpx
 import pytest
 
-from commonplace import settings, wiring
 from commonplace.errors import ConfigurationError
 from tests.server import run_cli
 from tests.web.authorization_server import AuthorizationServer, new_key
+from tests.web.in_process import application
 from tests.web.tokens import bearer, forged, invalid, server_of
 from tests.web.urls import refusal
 
@@ -169,15 +169,6 @@ def test_metadata_of_somebody_else_is_not_trusted(tmp_path: Path) -> None:
             assert "oauth_issuer must be that" in server.log()
 
 
-def build(data: Path, **flags: str) -> None:
-    chosen = settings.load({"data": str(data), **flags}, environment={})
-    runtime = wiring.build_runtime(chosen)
-    try:
-        wiring.build_application(chosen, runtime)
-    finally:
-        runtime.store.close()
-
-
 @pytest.mark.parametrize(
     ("issuer", "public_url", "said"),
     [
@@ -192,8 +183,11 @@ def build(data: Path, **flags: str) -> None:
 def test_settings_that_cannot_work_are_refused(
     tmp_path: Path, issuer: str, public_url: str, said: str
 ) -> None:
-    with pytest.raises(ConfigurationError, match=said):
-        build(tmp_path, oauth_issuer=issuer, public_url=public_url)
+    with (
+        pytest.raises(ConfigurationError, match=said),
+        application(tmp_path, oauth_issuer=issuer, public_url=public_url),
+    ):
+        pass
 
 
 @pytest.mark.parametrize("library", ["jwt", "httpx2", "cryptography"])
@@ -201,13 +195,15 @@ def test_the_missing_extra_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: str
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
-    build(tmp_path)
-    with pytest.raises(ConfigurationError, match=r"commonplace\[oauth\]"):
-        build(
-            tmp_path,
-            oauth_issuer="https://id.example.org",
-            public_url="https://kb.example.org",
-        )
+    with application(tmp_path):
+        pass  # nothing is missing as long as no issuer is set
+    with (
+        pytest.raises(ConfigurationError, match=r"commonplace\[oauth\]"),
+        application(
+            tmp_path, oauth_issuer="https://id.example.org", public_url="https://kb.example.org"
+        ),
+    ):
+        pass
 
 
 def test_the_process_does_not_start_with_them(tmp_path: Path) -> None:

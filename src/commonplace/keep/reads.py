@@ -114,12 +114,12 @@ def _fitting(items: list[dict[str, Any]], bytes_max: int) -> int:
     for number, item in enumerate(items):
         size_bytes += len(orjson.dumps(item)) + 1
         if size_bytes > bytes_max:
-            break
-    if number == 0:
-        raise ResponseTooLarge(
-            f"Not even one item fits into {bytes_max} bytes.", bytes_max=bytes_max
-        )
-    return number
+            if number == 0:
+                raise ResponseTooLarge(
+                    f"Not even one item fits into {bytes_max} bytes.", bytes_max=bytes_max
+                )
+            return number
+    return len(items)
 
 
 def _write_cursor(prefix: str, last_id: str) -> str:

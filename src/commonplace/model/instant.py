@@ -6,6 +6,7 @@ import time
 from datetime import UTC, datetime, timedelta
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH_WITHOUT_ZONE = datetime(1970, 1, 1)  # noqa: DTZ001 - written twice as fast
 
 
 def now_us() -> int:
@@ -13,7 +14,8 @@ def now_us() -> int:
 
 
 def to_iso(instant_us: int) -> str:
-    return (_EPOCH + timedelta(microseconds=instant_us)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    moment = _EPOCH_WITHOUT_ZONE + timedelta(microseconds=instant_us)
+    return moment.isoformat(timespec="microseconds") + "Z"
 
 
 def from_iso(text: str) -> int:

@@ -94,8 +94,11 @@ class McpEndpoint:
         match scope["method"]:
             case "POST":
                 call = Call(self._runtime, principal, request_id(scope))
-                with self._gate.entered(principal):
+                self._gate.enter(principal)
+                try:
                     await self._post(scope, receive, send, call)
+                finally:
+                    self._gate.leave(principal)
             case "GET" | "HEAD":
                 await self._info(scope, send)
             case "DELETE":

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from commonplace.access.principal import Principal
 from commonplace.errors import TooManyRequests
@@ -19,8 +17,8 @@ class Gate:
         self._running: Counter[str] = Counter()
         self._total = 0
 
-    @contextmanager
-    def entered(self, principal: Principal) -> Iterator[None]:
+    def enter(self, principal: Principal) -> None:
+        """Whoever enters must leave; a request that is refused here has not entered."""
         key_id = principal.key_id
         if self._total >= self._all_max:
             raise TooManyRequests("The server is busy; try again.", retry_after=RETRY_AFTER_SECONDS)
@@ -31,10 +29,10 @@ class Gate:
             )
         self._total += 1
         self._running[key_id] += 1
-        try:
-            yield
-        finally:
-            self._total -= 1
-            self._running[key_id] -= 1
-            if not self._running[key_id]:
-                del self._running[key_id]
+
+    def leave(self, principal: Principal) -> None:
+        key_id = principal.key_id
+        self._total -= 1
+        self._running[key_id] -= 1
+        if not self._running[key_id]:
+            del self._running[key_id]

@@ -61,8 +61,11 @@ class Rest:
         async def serve(scope: HttpScope, receive: Receive, send: Send) -> None:
             principal = await self._authenticator.authenticate(scope)
             scope[_PRINCIPAL_KEY] = principal
-            with self._gate.entered(principal):
+            self._gate.enter(principal)
+            try:
                 await endpoint(scope, receive, send)
+            finally:
+                self._gate.leave(principal)
 
         return serve
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import apsw
 
 from commonplace.store.sqlite.faults import translated
+
+T = TypeVar("T")
 
 _PROGRESS_STEPS = 2_000
 """Virtual-machine steps between two looks at the clock: some tens of microseconds."""
@@ -69,14 +72,13 @@ class Connection:
         with translated(self._path, self.raw):
             yield
 
-    @contextmanager
-    def snapshot(self, seconds_max: float) -> Iterator[apsw.Connection]:
-        """All reads inside see one state of the file; together they may take `seconds_max`."""
-        with self.translated():
+    def read(self, work: Callable[[apsw.Connection], T], seconds_max: float) -> T:
+        """All reads of `work` see one state of the file; together they may take `seconds_max`."""
+        with translated(self._path, self.raw):
             self._deadline_s = time.monotonic() + seconds_max
             self.raw.execute("BEGIN")
             try:
-                yield self.raw
+                return work(self.raw)
             finally:
                 self._deadline_s = None
                 # Not COMMIT: only ROLLBACK ends the snapshot even if a statement was left halfway,

@@ -92,15 +92,13 @@ class SqliteStore:
     def _read_snapshot(self, scope: Scope, work: Callable[[Reader], T], seconds_max: float) -> T:
         connection = self._readers.get()
         try:
-            with connection.snapshot(seconds_max) as raw:
-                return work(Session(raw, scope))
+            return connection.read(lambda raw: work(Session(raw, scope)), seconds_max)
         finally:
             self._readers.put(connection)
 
     def read_now(self, scope: Scope, work: Callable[[Reader], T]) -> T:
         seconds = min(_QUICK_SECONDS_MAX, self._limits.query_seconds_max)
-        with self._quick.snapshot(seconds) as raw:
-            return work(Session(raw, scope))
+        return self._quick.read(lambda raw: work(Session(raw, scope)), seconds)
 
     async def write(self, scope: Scope, work: Callable[[Writer], T]) -> T:
         return await asyncio.wrap_future(self._writer.submit(lambda raw: work(Session(raw, scope))))

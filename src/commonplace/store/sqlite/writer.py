@@ -114,7 +114,7 @@ class WriterThread:
                     taken.append(job)
                     outcomes.append((job, *self._attempt(job)))
             raw.execute("COMMIT")
-        except Exception as problem:  # noqa: BLE001 - every caller gets it; the thread lives on
+        except Exception as problem:  # every caller gets it; the thread lives on
             code = errno_of(raw)
             self._roll_back()
             # Where the lock was not to be had, those behind would wait as long and in vain.
