@@ -203,6 +203,9 @@ NAMESPACE_CHARS_MAX = 64
 TOKEN_CHARS_MAX = 16 * KIB
 """An access token; those of large directories, with every group in them, reach 8 KB."""
 
+TOKENS_KNOWN_MAX = 1_024
+"""Tokens whose check is remembered: it takes several times as long as the rest of a request."""
+
 TOKEN_LEEWAY_SECONDS = 30
 """How far our clock and an issuer's may be apart."""
 

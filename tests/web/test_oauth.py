@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from joserfc import jwt
 
+from commonplace.limits import TOKEN_LEEWAY_SECONDS
 from tests.server import Server
 from tests.web.authorization_server import AuthorizationServer, new_key
 from tests.web.keys import create_key
@@ -274,6 +275,20 @@ def test_an_expired_token(trusting: Server, issuer: AuthorizationServer) -> None
     assert "expired" in invalid(trusting.client.get("/documents", headers=bearer(token)))
     late = issuer.token(resource=trusting.url, expires_seconds=-1)
     assert trusting.client.get("/documents", headers=bearer(late)).status_code == 200
+
+
+def test_a_token_that_was_good_expires_all_the_same(
+    trusting: Server, issuer: AuthorizationServer
+) -> None:
+    almost_over = issuer.token(resource=trusting.url, expires_seconds=3 - TOKEN_LEEWAY_SECONDS)
+    answer = trusting.client.get("/documents", headers=bearer(almost_over))
+    assert answer.status_code == 200
+    for _ in range(1000):
+        answer = trusting.client.get("/documents", headers=bearer(almost_over))
+        if answer.status_code != 200:
+            break
+        time.sleep(0.01)
+    assert "expired" in invalid(answer)
 
 
 @pytest.mark.parametrize("resource", ["https://elsewhere.example.org", None])

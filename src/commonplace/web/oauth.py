@@ -7,11 +7,18 @@ from __future__ import annotations
 
 import hashlib
 import re
+import time
+from dataclasses import dataclass
 from typing import Any
 
 from commonplace.access.principal import EFFECTS, NAMESPACE_DEFAULT, Effect, Principal, Scope
 from commonplace.errors import InsufficientScope, InvalidArgument, Unauthenticated
-from commonplace.limits import SUBJECT_CHARS_MAX, TOKEN_CHARS_MAX, TOKEN_LEEWAY_SECONDS
+from commonplace.limits import (
+    SUBJECT_CHARS_MAX,
+    TOKEN_CHARS_MAX,
+    TOKEN_LEEWAY_SECONDS,
+    TOKENS_KNOWN_MAX,
+)
 from commonplace.text import normalize
 from commonplace.tools.profiles import Profile
 from commonplace.web.issuer import ALGORITHMS, IssuerKeys, VerifyingKey, oauth_library
@@ -24,26 +31,55 @@ _REQUIRED_CLAIMS = ("iss", "aud", "exp", "sub")
 _SAFE_SUBJECT = re.compile(rf"[\w.:/+=@|-]{{1,{SUBJECT_CHARS_MAX}}}", re.ASCII)
 
 
+@dataclass(frozen=True, slots=True)
+class KnownToken:
+    """A token that was found good, for as long as the key that says so is the issuer's."""
+
+    key: VerifyingKey
+    key_id: str | None
+    algorithm: str
+    expires_at_s: float
+    principal: Principal
+
+
 class TokenVerifier:
     def __init__(self, keys: IssuerKeys, resource: ProtectedResource, audience: str = "") -> None:
         self._jwt = oauth_library("jwt")
         self._keys = keys
         self._resource = resource
         self._audience = audience
+        self._known: dict[tuple[bytes, str], KnownToken] = {}
 
     async def __call__(self, token: str, profile: Profile | None) -> Principal:
         """The caller; Unauthenticated if the token is not good here, whatever it is good for."""
+        name = (hashlib.sha256(token.encode()).digest(), profile.path if profile else "")
+        known = self._known.get(name)
+        if (
+            known is not None
+            and time.time() < known.expires_at_s + TOKEN_LEEWAY_SECONDS
+            and await self._keys.find(known.key_id, known.algorithm) is known.key
+        ):
+            return known.principal
+        known = await self._checked(token, profile)
+        self._known.pop(name, None)
+        if len(self._known) >= TOKENS_KNOWN_MAX:
+            del self._known[next(iter(self._known))]
+        self._known[name] = known
+        return known.principal
+
+    async def _checked(self, token: str, profile: Profile | None) -> KnownToken:
         key_id, algorithm = self._header(token)
         key = await self._keys.find(key_id, algorithm)
         if key is None:
             raise Unauthenticated("The token is signed with a key that is not its issuer's.")
         claims = self._claims(token, key, algorithm, profile)
-        return Principal(
+        principal = Principal(
             key_id=_KEY_ID_START + _shown(claims["sub"]),
             scope=_scope(claims),
             effects=_effects(claims),
             by_token=True,
         )
+        return KnownToken(key, key_id, algorithm, float(claims["exp"]), principal)
 
     def _header(self, token: str) -> tuple[str | None, str]:
         if len(token) > TOKEN_CHARS_MAX or not token.isascii() or token.count(".") != 2:

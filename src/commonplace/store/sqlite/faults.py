@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,6 +31,9 @@ class UnreadableRowError(Exception):
 
 _UNDECODABLE = (UnicodeDecodeError, orjson.JSONDecodeError, zlib.error, UnreadableRowError)
 """What reading a damaged value ends in: SQLite keeps no checksum of what is in a page."""
+
+_DAMAGED_SCHEMA = re.compile("^no such |tokenize")
+"""Complaints about statements that suited the schema as long as it was whole."""
 
 STORE_PROBLEMS = (apsw.Error, *_UNDECODABLE)
 """What a statement, or the reading of its rows, may fail with."""
@@ -94,7 +98,7 @@ def _damage(problem: BaseException) -> str:
     match problem:
         case apsw.CorruptError() | apsw.NotADBError():
             return str(problem)
-        case apsw.SQLError() if str(problem).startswith("no such "):
+        case apsw.SQLError() if _DAMAGED_SCHEMA.search(str(problem)):
             return f"its schema is not what it was: {problem}"
         case _ if isinstance(problem, _UNDECODABLE):
             return f"a stored value is unreadable: {problem}"
