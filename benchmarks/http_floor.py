@@ -1,6 +1,6 @@
 """What a whole read costs over HTTP, against an endpoint that only returns a constant.
 
-    python -m benchmarks.http_floor [--quick]
+python -m benchmarks.http_floor [--quick]
 """
 
 from __future__ import annotations
@@ -48,13 +48,12 @@ def measure(*, quick: bool) -> list[Finding]:
 
 def _fill(ours: ServerProcess) -> None:
     text = ("Of the making of many books there is no end. " * 50)[:BODY_CHARS]
-    bodies = (
-        orjson.dumps(
-            {"path": f"notes/{number:04}", "content": text, "title": f"Note {number}", "tags": ["a"]}
-        )
+    documents = (
+        {"path": f"notes/{number:04}", "content": text, "title": f"Note {number}", "tags": ["a"]}
         for number in range(DOCUMENTS)
     )
-    send_all(ours, (request("POST", "/documents", body) for body in bodies), connections=8)
+    made = (request("POST", "/documents", orjson.dumps(document)) for document in documents)
+    send_all(ours, made, connections=8)
 
 
 def _compared(what: str, ours: list[Stretch], floor: list[Stretch]) -> list[Finding]:

@@ -58,8 +58,9 @@ class ServerProcess:
             # The kernel's CPU clock of another process, in nanoseconds; psutil reads the same
             # number from /proc in steps of 10 ms.
             return time.clock_gettime((~self._process.pid << 3) | 2)
-        times = self._measured.cpu_times()
-        return times.user + times.system
+        else:  # noqa: RET505 - type checkers know platforms only in this form
+            times = self._measured.cpu_times()
+            return times.user + times.system
 
     def resident_bytes(self) -> int:
         return int(self._measured.memory_info().rss)

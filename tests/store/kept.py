@@ -14,7 +14,7 @@ from commonplace.keep.patch import Replacement, patch
 from commonplace.keep.update import Changes, update
 from commonplace.limits import Limits
 from commonplace.model.document import Document, DocumentHead
-from commonplace.store.port import LexicalHit, Reader, Store, Writer
+from commonplace.store.port import LexicalHit, Listing, Reader, Store, Writer
 from commonplace.text.tokens import parse_query
 
 T = TypeVar("T")
@@ -72,6 +72,10 @@ class Kept:
     def heads(self, prefix: str = "", scope: Scope = EVERYTHING, **more: Any) -> list[DocumentHead]:
         arguments = {"limit": 1_000, **more}
         return self.read(lambda reader: reader.documents.heads(prefix, **arguments), scope)
+
+    def listing(self, prefix: str = "", scope: Scope = EVERYTHING, **more: Any) -> Listing:
+        arguments = {"limit": 1_000, **more}
+        return self.read(lambda reader: reader.documents.listing(prefix, **arguments), scope)
 
     def ids(self, prefix: str = "", scope: Scope = EVERYTHING, **more: Any) -> list[str]:
         return [head.document_id for head in self.heads(prefix, scope, **more)]

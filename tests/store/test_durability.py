@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,13 +20,15 @@ import pytest
 from commonplace.limits import Limits
 from commonplace.store.open import DATABASE_NAME, open_store
 from commonplace.store.sqlite.store import SqliteStore
-from tests.server import Server
+from tests.server import Server, clean_environment
 from tests.store.invariants import broken_invariants
 from tests.store.kept import Kept
 
+REPOSITORY = Path(__file__).parents[2]
 ROUNDS = 8
 WRITES_PER_ROUND = 160
 CLIENTS = 4
+QUIET = ("--log-level", "warning")
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +195,7 @@ def assert_found_by_words(kept: Kept, clients: list[Client]) -> None:
 def test_every_acknowledged_write_survives_kill_9(tmp_path: Path) -> None:
     chance = random.Random(20261115)
     clients = [Client(f"c{number}", random.Random(number)) for number in range(CLIENTS)]
-    with Server(tmp_path / "data") as server:
+    with Server(tmp_path / "data", arguments=QUIET) as server:
         for number in range(ROUNDS):
             writes_max = chance.randrange(WRITES_PER_ROUND * 3 // 4, WRITES_PER_ROUND * 5 // 4)
             write_until_killed(server, clients, writes_max)
@@ -213,7 +217,7 @@ def test_every_acknowledged_write_survives_kill_9(tmp_path: Path) -> None:
 def killed(tmp_path: Path) -> tuple[Path, Client]:
     """The files of a server that was killed while it wrote, and the client that was writing."""
     client = Client("c", random.Random(1))
-    with Server(tmp_path / "data") as server:
+    with Server(tmp_path / "data", arguments=QUIET) as server:
         write_until_killed(server, [client], 60)
     return tmp_path / "data", client
 
@@ -283,6 +287,48 @@ def test_the_pragmas_that_durability_rests_on_are_in_force(tmp_path: Path) -> No
             assert found == expected, name
     finally:
         store.close()
+
+
+TRACED = """
+import asyncio, os, sys
+from pathlib import Path
+from commonplace.limits import Limits
+from commonplace.store.open import open_store
+from tests.store.kept import Kept
+
+kept = Kept(open_store(Path(sys.argv[1]), Limits()), Limits())
+os.write(1, b"begin")
+for number in range(5):
+    kept.create(f"d/{number}", "text " * 500)
+    os.write(1, b"acknowledged")
+"""
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="looks at system calls with strace")
+def test_the_wal_is_on_disk_before_a_write_is_acknowledged(tmp_path: Path) -> None:
+    """What no kill can show, as the system's memory outlives the process: the order of calls."""
+    log = tmp_path / "calls"
+    calls = "trace=write,pwrite64,fsync,fdatasync"
+    trace = ["strace", "-f", "-y", "-e", calls, "-s", "16", "-o", str(log)]
+    done = subprocess.run(
+        [*trace, sys.executable, "-c", TRACED, str(tmp_path / "data")],
+        capture_output=True, env=clean_environment(), cwd=REPOSITORY, check=False,
+    )  # fmt: skip
+    if done.returncode and b"ptrace" in done.stderr:
+        pytest.skip("strace may not trace here")
+    assert done.returncode == 0, done.stderr
+    acknowledged, unsynced = 0, None
+    _, _, lines = log.read_text().partition('"begin"')
+    for line in lines.splitlines():
+        if "pwrite64(" in line and "-wal>" in line:
+            unsynced = line
+        elif ("fdatasync(" in line or "fsync(" in line) and "-wal>" in line:
+            unsynced = None
+        elif '"acknowledged"' in line:
+            assert unsynced is None
+            acknowledged += 1
+            unsynced = "nothing was written since the last one"
+    assert acknowledged == 5
 
 
 def test_closing_leaves_one_whole_file(tmp_path: Path) -> None:

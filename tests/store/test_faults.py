@@ -357,6 +357,7 @@ def look_at_everything(kept: Kept, number: int) -> None:
         document = reader.documents.get(f"d/{number:02}")
         reader.documents.heads("", limit=100)
         reader.documents.heads("d/", limit=10, offset=30)
+        reader.documents.listing("", limit=100)
         reader.lexical.search(parse_query(f"zebra {number}"), limit=10)
         reader.audit.page(None, limit=100)
         if document is not None:

@@ -6,16 +6,20 @@ import asyncio
 import hashlib
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import apsw
 import pytest
 
-from commonplace.errors import ConfigurationError
+from commonplace.errors import ConfigurationError, StorageUnavailable
 from commonplace.limits import Limits
 from commonplace.store import migrate
 from commonplace.store.open import DATABASE_NAME, open_store
+from commonplace.store.sqlite import schema
 from commonplace.store.sqlite.schema import APPLICATION_ID, prepare
 from tests.server import clean_environment
 from tests.store import schema_snapshot
@@ -255,6 +259,34 @@ def test_a_database_whose_making_was_cut_short_is_made_whole(tmp_path: Path, sto
     store.close()
 
 
+def test_the_way_into_wal_mode_waits_for_another_process_that_is_starting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite itself gives up at once here, however long it was told to wait."""
+    path = tmp_path / DATABASE_NAME
+    prepare(path, 5)
+    other = apsw.Connection(str(path))
+    other.execute("PRAGMA journal_mode = DELETE; BEGIN IMMEDIATE").fetchall()
+    waits: list[float] = []
+
+    def finish_the_other(seconds: float) -> None:
+        waits.append(seconds)
+        if other.in_transaction:
+            other.execute("ROLLBACK")
+
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=finish_the_other)
+    monkeypatch.setattr(schema, "time", clock)
+    prepare(path, 5)
+    assert waits
+    assert other.execute("SELECT count(*) FROM documents").get == 0
+    assert other.execute("PRAGMA journal_mode").get == "wal"
+    other.execute("PRAGMA journal_mode = DELETE; BEGIN IMMEDIATE").fetchall()
+    monkeypatch.setattr(clock, "sleep", lambda seconds: None)
+    with pytest.raises(StorageUnavailable):
+        prepare(path, 0.05)
+    other.close()
+
+
 def test_processes_that_start_at_once_on_a_new_file_all_get_it(tmp_path: Path) -> None:
     """They are held at the line until all are there, then go."""
     code = (
@@ -289,8 +321,6 @@ def test_processes_that_start_at_once_on_a_new_file_all_get_it(tmp_path: Path) -
 
 
 def test_threads_that_start_at_once_on_new_files_again_and_again(tmp_path: Path) -> None:
-    import threading
-
     problems: list[BaseException] = []
 
     def start(folder: Path, line: threading.Barrier) -> None:

@@ -138,6 +138,17 @@ def test_lists_walk_the_index_of_live_ids_in_its_own_order(
     assert "SCAN" not in found
 
 
+@pytest.mark.parametrize("name", [name for name in ALL if name.startswith("documents.listing")])
+def test_a_listing_walks_the_same_index_and_sorts_nothing(
+    fresh: apsw.Connection, name: str
+) -> None:
+    """json_group_array keeps the order in which rows come, so they have to come in order."""
+    found = plan(fresh, name)
+    assert found.count("SEARCH documents USING INDEX documents_live (namespace=? AND document") == 2
+    assert "SCAN documents" not in found
+    assert "TEMP B-TREE" not in found
+
+
 def test_skipping_to_an_offset_reads_no_rows(fresh: apsw.Connection) -> None:
     """The plan seeks into the table, but nothing of the table is asked for: only of the index."""
     for name in ("documents.id_at_offset", "documents.id_at_offset_open"):

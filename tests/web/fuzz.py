@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from commonplace.protocol.methods import METHODS
 from commonplace.tools.catalog import BY_NAME
+from commonplace.tools.schema import input_schema
 from tests.web.mcp import BOTH, JSON, LEGACY, MODERN, PATHS, SSE, modern_headers, modern_meta
 
 Header = tuple[bytes, bytes]
@@ -23,11 +24,10 @@ class HttpRequest:
     body: bytes
 
 
-ARGUMENT_NAMES = (
-    "path document_id content title tags metadata mime parent_id upsert last_known_revision "
-    "old_str new_str replace_all replacements paths full source text query limit offset prefix "
-    "cursor count from_line line_count from_char char_count related revision older newer before"
-).split()
+ARGUMENT_NAMES = sorted(
+    {name for tool in BY_NAME.values() for name in input_schema(tool)["properties"]}
+    | {"document_id", "count", "unknown"}
+)
 
 _ids = st.sampled_from(["a", "notes/a.md", "../up", "", "a//b", "tài liệu", "\u2028", "x" * 2_000])
 _texts = st.one_of(_ids, st.text(max_size=20))
@@ -55,8 +55,10 @@ _values = st.one_of(_json, st.sampled_from([10, 60, 240, 252, 300, 900]).map(_de
 _arguments = st.one_of(
     st.dictionaries(st.sampled_from(ARGUMENT_NAMES), _values, max_size=5),
     st.fixed_dictionaries(
-        {"path": _ids}, optional={"content": _texts, "old_str": _texts, "new_str": _texts}
+        {"path": _ids},
+        optional={"content": _texts, "old_str": _texts, "new_str": _texts, "metadata": _values},
     ),
+    st.fixed_dictionaries({"query": _texts}, optional={"limit": _numbers}),
     _values,
 )
 _meta = st.one_of(
@@ -89,7 +91,7 @@ _right = st.one_of(
     st.tuples(_methods, _params),
     st.tuples(st.just("tools/call"), _calls),
 )
-_ids_of_requests = st.one_of(st.integers(0, 9), st.text(max_size=5), _values)
+_ids_of_requests = st.one_of(st.integers(0, 9), st.integers(), st.text(max_size=5), _values)
 
 
 def _message(request_id: Any, method: Any, params: Any) -> dict[str, Any]:
@@ -149,14 +151,26 @@ _known_values: dict[bytes, list[bytes]] = {
 _odd_bytes = st.binary(max_size=20).map(lambda value: value.translate(None, b"\r\n\0"))
 
 
+_OUTER = (b"host", b"origin", b"content-length", b"x-forwarded-for")
+_INNER = tuple(sorted(_known_values.keys() - {*_OUTER}))
+"""Those that the protocol itself reads; the others decide whether it is reached at all."""
+
+
 @st.composite
-def _a_header(draw: st.DrawFn) -> Header:
-    name = draw(st.sampled_from(sorted(_known_values)))
-    return name, draw(st.one_of(st.sampled_from(_known_values[name]), _odd_bytes))
+def _a_header(draw: st.DrawFn, names: tuple[bytes, ...]) -> Header:
+    name = draw(st.sampled_from(names))
+    values = st.sampled_from(_known_values[name])
+    return name, draw(st.one_of(values, values, _odd_bytes))
 
 
-_headers = st.lists(_a_header(), max_size=5).map(tuple)
-_paths = st.one_of(
+def _seldom(usual: st.SearchStrategy[Any], rare: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.integers(0, 9).flatmap(lambda number: rare if number == 9 else usual)
+
+
+_inner_headers = st.lists(_a_header(_INNER), max_size=3).map(tuple)
+_any_headers = st.lists(_a_header(_OUTER + _INNER), min_size=1, max_size=5).map(tuple)
+_headers = _seldom(_inner_headers, _any_headers)
+_paths = _seldom(
     st.sampled_from([path + slash for path in (*PATHS, "/mcp-all") for slash in ("", "/")]),
     st.sampled_from(["/gpt-mcp/x/mcp", "/gpt-mcp//mcp", "/gpt-mcp/x/y/mcp", "/mcp//", "/MCP", "/"]),
 )
@@ -173,8 +187,7 @@ def _modern(draw: st.DrawFn) -> HttpRequest:
         headers |= {name.encode(): value.encode("latin-1") for name, value in stated.items()}
     except (KeyError, AttributeError, UnicodeEncodeError):
         pass  # what it names is missing or no header can say it: one more wrong request
-    changed = draw(st.lists(_a_header(), max_size=1))
-    headers |= dict(changed)
+    headers |= dict(draw(_seldom(st.just(()), _any_headers)))
     body = _encoded(_message(draw(_ids_of_requests), method, params))
     return HttpRequest("POST", draw(st.sampled_from(sorted(PATHS))), tuple(headers.items()), body)
 
@@ -182,6 +195,8 @@ def _modern(draw: st.DrawFn) -> HttpRequest:
 requests = st.one_of(
     st.builds(HttpRequest, st.just("POST"), _paths, _headers, bodies),
     _modern(),
+    _modern(),
+    st.builds(HttpRequest, st.just("POST"), _paths, _headers, messages.map(_encoded)),
     st.builds(
         HttpRequest,
         st.sampled_from(["GET", "HEAD", "DELETE", "PUT", "PATCH", "OPTIONS", "POST"]),

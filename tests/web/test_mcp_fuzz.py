@@ -34,6 +34,8 @@ from tests.web.mcp import JSON_TYPE, SSE_TYPE, frames_of
 CASES = int(os.environ.get("FUZZ_CASES", "2000"))
 ANSWER_SECONDS_MAX = 10
 _HEALTH = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+_CLIENTS_OWN = (b"content-length", b"host")
+"""Headers that a client library insists on writing itself."""
 _LEGAL_IN_A_HEADER = re.compile(rb"(?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?")
 
 
@@ -78,13 +80,18 @@ class Bench:
 
     async def _exchange(self, request: fuzz.HttpRequest) -> Answer:
         answer = Answer()
-        parts = iter([request.body[:7], request.body[7:]])
+        messages = iter(
+            [
+                {"type": "http.request", "body": request.body[:7], "more_body": True},
+                {"type": "http.request", "body": request.body[7:], "more_body": False},
+            ]
+        )
 
         async def receive() -> dict[str, Any]:
-            part = next(parts, None)
-            if part is None:
-                await asyncio.Event().wait()  # the client stays until it has its answer
-            return {"type": "http.request", "body": part, "more_body": part == request.body[:7]}
+            for message in messages:
+                return message
+            await asyncio.Event().wait()  # the client stays until it has its answer
+            raise AssertionError
 
         scope = {
             "type": "http",
@@ -140,6 +147,9 @@ def check_envelope(envelope: Any, request: fuzz.HttpRequest) -> None:
         return
     assert envelope.keys() - {"jsonrpc", "id"} in ({"result"}, {"error"})
     assert envelope["id"] is None or isinstance(envelope["id"], str | int)
+    if envelope.get("result", {}).get("isError"):
+        failure = json.loads(envelope["result"]["content"][0]["text"])
+        assert failure["status"] < 500, failure
     if "error" in envelope:
         assert isinstance(envelope["error"]["code"], int)
         assert isinstance(envelope["error"]["message"], str)
@@ -167,7 +177,7 @@ def test_any_request_over_a_socket_is_answered(
     headers = [
         (name, value)
         for name, value in asked.headers
-        if name != b"content-length" and _LEGAL_IN_A_HEADER.fullmatch(value)
+        if name not in _CLIENTS_OWN and _LEGAL_IN_A_HEADER.fullmatch(value)
     ]
     answer: httpx.Response = shared_server.client.request(
         asked.method, asked.path, headers=headers, content=asked.body
@@ -197,3 +207,9 @@ def test_any_lines_over_stdio_are_answered(bench: Bench, lines: list[bytes]) -> 
         value = json.loads(line)
         for envelope in value if isinstance(value, list) else [value]:
             check_envelope(envelope, request)
+
+
+def test_a_length_in_digits_that_are_no_number(bench: Bench) -> None:
+    """Found by fuzzing: `²` is a digit to Python, and no number."""
+    headers = ((b"content-length", "²".encode("latin-1")),)
+    assert bench.answer(fuzz.HttpRequest("GET", "/mcp", headers, b"")).status == 200

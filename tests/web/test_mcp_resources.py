@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import quote
 
@@ -18,8 +19,10 @@ ODD_IDS = ("odd/a b.md", "odd/100%", "odd/tài liệu", "odd/q?x=1#y", "odd/a+b&
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with Server(tmp_path_factory.mktemp("resources") / "data") as running:
-        for number in range(DOCUMENTS):
-            running.create(f"many/{number:03}", f"text {number}")
+        with ThreadPoolExecutor(8) as pool:
+            numbers = range(DOCUMENTS)
+            made = pool.map(lambda n: running.create(f"many/{n:03}", f"text {n}"), numbers)
+            assert len(list(made)) == DOCUMENTS
         for document_id in ODD_IDS:
             running.create(document_id, f"body of {document_id}", title="Odd", mime="text/plain")
         yield running

@@ -16,7 +16,7 @@ from commonplace.limits import (
     READ_CUT_CHARS,
     READ_LINES_MAX,
 )
-from commonplace.store.port import Reader
+from commonplace.store.port import Listing, Reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,58 +71,55 @@ def _lines(body: str, first: int, count: int) -> Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    items: list[dict[str, Any]]
-    """What is shown of each document, ready for JSON."""
+    items_json: str
+    count: int
     truncated: bool
     """The bytes allowed or the largest offset cut the page or the way to the next one."""
     next_offset: int | None
     next_cursor: str | None
+
+    def items(self) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = orjson.loads(self.items_json)
+        return items
 
 
 def list_page(
     reader: Reader, prefix: str, *, limit: int, offset: int, cursor: str | None, bytes_max: int
 ) -> Page:
     after = None if cursor is None else _read_cursor(cursor, prefix)
-    heads = reader.documents.heads(prefix, after=after, offset=offset, limit=limit + 1)
-    items = [
-        {
-            "document_id": document_id,
-            "parent_id": parent_id,
-            "title": title,
-            "tags": tags,
-            "revision": revision,
-        }
-        for document_id, parent_id, title, tags, revision in heads[:limit]
-    ]
-    kept = _fitting(items, bytes_max)
-    more = len(heads) > kept
-    next_offset = offset + kept if more and cursor is None else None
+    found = reader.documents.listing(prefix, after=after, offset=offset, limit=limit)
+    page = _cut(found, bytes_max)
+    next_offset = offset + page.count if page.has_more and cursor is None else None
     beyond = next_offset is not None and next_offset > LIST_OFFSET_MAX
     return Page(
-        items=items[:kept],
-        truncated=kept < len(items) or beyond,
+        items_json=page.items_json,
+        count=page.count,
+        truncated=page.count < found.count or beyond,
         next_offset=None if beyond else next_offset,
-        next_cursor=_write_cursor(prefix, heads[kept - 1].document_id) if more else None,
+        next_cursor=_write_cursor(prefix, page.last_id) if page.has_more else None,
     )
 
 
-def _fitting(items: list[dict[str, Any]], bytes_max: int) -> int:
-    """How many of the items an answer of that size can hold."""
-    if len(orjson.dumps(items)) <= bytes_max:
-        return len(items)
-    size_bytes = 0
-    for number, item in enumerate(items):
+def _cut(found: Listing, bytes_max: int) -> Listing:
+    """As much of the page as an answer of that size can hold."""
+    if len(found.items_json.encode()) <= bytes_max:
+        return found
+    items = orjson.loads(found.items_json)
+    kept, size_bytes = 0, 0
+    for item in items:
         size_bytes += len(orjson.dumps(item)) + 1
         if size_bytes > bytes_max:
-            if number == 0:
-                raise ResponseTooLarge(
-                    f"Not even one item fits into {bytes_max} bytes.", bytes_max=bytes_max
-                )
-            return number
-    return len(items)
+            break
+        kept += 1
+    if kept == 0:
+        raise ResponseTooLarge(
+            f"Not even one item fits into {bytes_max} bytes.", bytes_max=bytes_max
+        )
+    more = found.has_more or kept < found.count
+    return Listing(orjson.dumps(items[:kept]).decode(), kept, items[kept - 1]["document_id"], more)
 
 
-def _write_cursor(prefix: str, last_id: str) -> str:
+def _write_cursor(prefix: str, last_id: str | None) -> str:
     return base64.urlsafe_b64encode(orjson.dumps([prefix, last_id])).rstrip(b"=").decode()
 
 

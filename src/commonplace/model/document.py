@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 VectorStatus = Literal["pending", "ready", "error", "skipped"]
 Operation = Literal["create", "update", "patch", "delete", "restore", "import"]
@@ -48,8 +48,9 @@ class Document:
         return content_hash(self.body)
 
 
-class DocumentHead(NamedTuple):
-    """What a list shows. A tuple, because lists make fifty at a time and it is made the fastest."""
+@dataclass(frozen=True, slots=True)
+class DocumentHead:
+    """What a list shows."""
 
     document_id: str
     parent_id: str | None

@@ -34,7 +34,7 @@ async def dispatch(request: Request) -> tuple[Envelope, int]:
     except ProtocolError as error:
         status = http_status(request.version.era, error.code)
         return error_envelope(request_id, error), status
-    except Exception:  # noqa: BLE001 - whatever it is, the client gets an envelope
+    except Exception:
         _log.exception("%s failed, request %s", request.message.method, request.call.request_id)
         failure = ProtocolError(
             INTERNAL_ERROR,

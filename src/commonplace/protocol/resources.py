@@ -61,7 +61,7 @@ def page(cursor: str | None, call: Call) -> dict[str, Any]:
                 "name": item["document_id"],
                 **({"title": item["title"]} if item["title"] else {}),
             }
-            for item in found.items
+            for item in found.items()
         ]
     }
     if found.next_cursor is not None:

@@ -59,11 +59,11 @@ def stem(word: str) -> str:
 
 def _without_inflection(word: str) -> str:
     """Step 1: plurals, past tenses, -ing, and y for i."""
-    if word.endswith(("sses", "ies")) and len(word) > 3:
+    if (word.endswith("sses") and len(word) > 4) or (word.endswith("ies") and len(word) > 3):
         word = word[:-2]
     elif word.endswith("s") and not word.endswith("ss"):
         word = word[:-1]
-    if word.endswith("eed"):
+    if word.endswith("eed") and len(word) > 3:
         if _M_OVER_0.match(word[:-3]):
             word = word[:-1]
     elif (match := re.search("(?:ed|ing)$", word)) and _HAS_VOWEL.match(word[: match.start()]):

@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain, zip_longest
 
 from commonplace.limits import (
@@ -29,12 +30,14 @@ from commonplace.limits import (
 )
 from commonplace.text.stem import stem
 from commonplace.text.words import (
+    STOP_WORDS,
     aligned_fold,
     camel_parts,
     clusters,
     fold_accents,
     fold_case,
     forms,
+    has_camel,
     is_unspaced,
     lexeme_spans,
     lexemes,
@@ -48,20 +51,10 @@ FTS5_TOKENIZER = "porter unicode61 remove_diacritics 0 categories 'L* M* N* P* S
 GAP = "|"
 """Stands between runs of terms, so that no phrase spans them; no query can ask for it."""
 
-STOP_WORDS = frozenset(  # a text reads better than 130 literals
-    """a about above after again against all am an and any are as at be because been before being
-    below between both but by can could d did do does doing down during each few for from further
-    had has have having he her here hers him his how i if in into is it its itself just ll m me
-    more most my no nor not now of off on once only or other our out over own re s same she should
-    so some such t than that the their them then there these they this those through to too under
-    until up ve very was we were what when where which while who whom why will with would you
-    your""".split()  # noqa: SIM905
-)
-"""English only: lists of other languages hold English content words (German `die`, `war`, `man`),
-and the ranking gives frequent words little weight anyway."""
-
 _QUOTED = re.compile(r'(?<![^\s(])(-|title:)?"([^"]*)"(?!\w)')
+_EXCLUDING = re.compile(r"-\.?\w")
 _HYPHENATED = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)+")
+_SPACE = re.compile(r"\s")
 _PARTS_ASKED_MAX = 32
 _SNIPPET_SLACK_CHARS = 40
 
@@ -154,7 +147,7 @@ class _Draft:
 
     def read(self, literal: str) -> None:
         for written in literal.split():
-            if written[0] == "-" and written[1:2].isalnum():
+            if _EXCLUDING.match(written):
                 self.excluded.append(tuple(lexemes(written)))
             elif written.startswith("title:") and (words := lexemes(written[6:])):
                 self.title_terms += words
@@ -197,12 +190,11 @@ class _Draft:
         """As much of a phrase, from its start, as there is room for."""
         kept: list[str] = []
         for word in words:
-            cut = "".join(clusters(word)[: self._room]) if is_unspaced(word) else word
-            if self._room and self._fits(cut):
-                kept.append(cut)
-            else:
-                self._ignored += len(words) - len(kept)
+            cut = "".join(clusters(word)[: max(1, self._room)]) if is_unspaced(word) else word
+            if not self._fits(cut):
+                self._ignored += len(words) - len(kept) - 1
                 break
+            kept.append(cut)
         return tuple(kept)
 
 
@@ -316,7 +308,7 @@ def snippet(text: str, query: Query, chars_max: int) -> tuple[str, int]:
     start = max(0, min(first - spare // 3, len(text) - chars_max))
     end = min(len(text), start + chars_max)
     if 0 < start < first and not text[start - 1].isspace():
-        space = re.compile(r"\s").search(text, start, min(first, start + _SNIPPET_SLACK_CHARS))
+        space = _SPACE.search(text, start, min(first, start + _SNIPPET_SLACK_CHARS))
         start = space.end() if space else start
     if end < len(text) and not text[end].isspace():
         floor = max(last, start + 1, end - _SNIPPET_SLACK_CHARS)
@@ -350,19 +342,21 @@ def _matches(text: str, query: Query) -> Iterator[tuple[int, int, str]]:
     sought = frozenset(chain.from_iterable(map(_sought_stems, words)))
     prefixes = tuple(map(fold_accents, query.prefixes))
     folded, places = aligned_fold(text)
+    camel = has_camel(text)
     for begin, lexeme in lexeme_spans(folded):
-        for offset, length, form in _pieces(lexeme):
+        plain = lexeme.isascii() and lexeme.isalnum()
+        for offset, length, form in [(0, len(lexeme), lexeme)] if plain else _pieces(lexeme):
             key = stem(form)
-            if key not in sought and not (prefixes and form.startswith(prefixes)):
-                continue
-            start, last = places[begin + offset], begin + offset + length - 1
-            end = last + 1
-            while places[end] == places[last]:  # one character may have become several
-                end += 1
-            yield start, places[end], key
-        start, end = places[begin], places[begin + len(lexeme)]
-        for parts in camel_parts(text[start:end]):
-            yield from ((start, end, key) for key in map(stem, parts) if key in sought)
+            if key in sought or (prefixes and form.startswith(prefixes)):
+                last = begin + offset + length - 1
+                end = last + 1
+                while places[end] == places[last]:  # one character may have become several
+                    end += 1
+                yield places[begin + offset], places[end], key
+        if camel:
+            start, end = places[begin], places[begin + len(lexeme)]
+            keys = map(stem, chain.from_iterable(camel_parts(text[start:end])))
+            yield from ((start, end, key) for key in keys if key in sought)
 
 
 def _sought_stems(term: str) -> Iterable[str]:
@@ -374,18 +368,27 @@ def _sought_stems(term: str) -> Iterable[str]:
     return map(stem, chain(found.parts, found.wholes[:1]))
 
 
-def _pieces(lexeme: str) -> Iterator[tuple[int, int, str]]:
+def _pieces(lexeme: str) -> Iterable[tuple[int, int, str]]:
     """The forms of a lexeme with the stretch of it that each covers: offset, length, form."""
     if is_unspaced(lexeme):
-        run = clusters(lexeme)
-        offset = 0
-        for here, following in zip_longest(run, run[1:], fillvalue=""):
-            yield offset, len(here), here
-            yield offset, len(here) + len(following), here + following
-            offset += len(here)
-        return
+        return _unspaced_pieces(clusters(lexeme))
+    return (_word_pieces_cached if len(lexeme) <= TERM_CHARS_MAX else _word_pieces)(lexeme)
+
+
+def _unspaced_pieces(run: list[str]) -> Iterator[tuple[int, int, str]]:
+    offset = 0
+    for here, following in zip_longest(run, run[1:], fillvalue=""):
+        yield offset, len(here), here
+        yield offset, len(here) + len(following), here + following
+        offset += len(here)
+
+
+def _word_pieces(lexeme: str) -> list[tuple[int, int, str]]:
     parts = list(part_spans(lexeme))
-    for offset, part in parts:
-        yield offset, len(part), fold_accents(part[:TERM_CHARS_MAX])
+    pieces = [(at, len(part), fold_accents(part[:TERM_CHARS_MAX])) for at, part in parts]
     if parts[0][1] != lexeme:
-        yield 0, len(lexeme), fold_accents(lexeme)[:TERM_CHARS_MAX]
+        pieces.append((0, len(lexeme), fold_accents(lexeme)[:TERM_CHARS_MAX]))
+    return pieces
+
+
+_word_pieces_cached = lru_cache(maxsize=16_384)(_word_pieces)

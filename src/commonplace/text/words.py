@@ -11,6 +11,18 @@ from itertools import pairwise
 
 from commonplace.limits import TERM_CHARS_MAX
 
+STOP_WORDS = frozenset(  # a text reads better than 130 literals
+    """a about above after again against all am an and any are as at be because been before being
+    below between both but by can could d did do does doing down during each few for from further
+    had has have having he her here hers him his how i if in into is it its itself just ll m me
+    more most my no nor not now of off on once only or other our out over own re s same she should
+    so some such t than that the their them then there these they this those through to too under
+    until up ve very was we were what when where which while who whom why will with would you
+    your""".split()  # noqa: SIM905
+)
+"""English only: lists of other languages hold English content words (German `die`, `war`, `man`),
+and the ranking gives frequent words little weight anyway."""
+
 _SIGNS = frozenset("_-.@/\\:#&+")
 _JOINT = r"(?:::|_+|[-.@/\\:#&])"
 _JOINT_LEVELS = tuple(re.compile(level) for level in (r"[/\\@:#&]+", r"\.", "-"))
@@ -47,6 +59,15 @@ _UNSPACED = (
 )
 _UNSPACED_BEYOND_BMP = "\U0001b000-\U0001b16f\U00020000-\U000323af"
 _BEYOND_BMP = re.compile("[\U00010000-\U0010ffff]")
+
+# Outside of these there are none; asking for each of 1.1 million code points takes its time.
+_BLOCKS_WITH_MARKS = (
+    (0x300, 0x3100),
+    (0xA66F, 0xAC00),
+    (0xFB1E, 0xFE30),
+    (0x101FD, 0x1E94B),
+    (0xE0100, 0xE01F0),
+)
 
 # Marks that people leave out when they type: Latin, Greek and Cyrillic accents, Hebrew points,
 # Arabic vowels. Indic and Thai vowel signs are not among them: without these the word is another.
@@ -97,7 +118,7 @@ def _patterns(text: str) -> _Patterns:
 
 @cache
 def _patterns_within(last_code: int) -> _Patterns:
-    """Patterns for text beyond ASCII, built at the first need: the mark table takes some ms.
+    """Patterns for text beyond ASCII, built at the first need, for it takes some 30 ms.
 
     Python tests a class without characters beyond the BMP nearly twice as fast, so there are two.
     """
@@ -121,8 +142,9 @@ def _mark_ranges(last_code: int) -> str:
     """All combining marks, as the inside of a character class."""
     marks = [
         code
-        for code in (*range(0x300, 0x1E94B), *range(0xE0100, 0xE01F0))
-        if code <= last_code and unicodedata.category(chr(code))[0] == "M"
+        for first, end in _BLOCKS_WITH_MARKS
+        for code in range(first, min(end, last_code))
+        if unicodedata.category(chr(code))[0] == "M"
     ]
     breaks = [i for i, (here, following) in enumerate(pairwise(marks)) if following != here + 1]
     firsts = [marks[0], *(marks[i + 1] for i in breaks)]
@@ -142,9 +164,16 @@ def fold_accents(word: str) -> str:
     """The word without the marks that people leave out."""
     if word.isascii():
         return word
+    return (_without_accents_cached if len(word) <= TERM_CHARS_MAX else _without_accents)(word)
+
+
+def _without_accents(word: str) -> str:
     bare = _ACCENT.sub("", unicodedata.normalize("NFD", word.translate(_HIDE_SHORT_I)))
     bare = unicodedata.normalize("NFC", bare).translate(_UNDECOMPOSED)
     return bare.translate(_SHOW_SHORT_I) or word
+
+
+_without_accents_cached = lru_cache(maxsize=16_384)(_without_accents)
 
 
 def aligned_fold(text: str) -> tuple[str, list[int]]:
@@ -154,12 +183,20 @@ def aligned_fold(text: str) -> tuple[str, list[int]]:
     folded: list[str] = []
     places: list[int] = []
     for match in _patterns(text).aligned.finditer(text):
-        piece = fold_case(match[0])
-        start, end = match.span()
-        folded.append(piece)
-        places += range(start, end) if match[0].isascii() else [start] * len(piece)
+        written = match[0]
+        start = match.start()
+        if written.isascii():
+            folded.append(written.lower())
+            places += range(start, start + len(written))
+        else:
+            piece = (_fold_case_cached if len(written) <= 8 else fold_case)(written)
+            folded.append(piece)
+            places += [start] * len(piece)
     places.append(len(text))
     return "".join(folded), places
+
+
+_fold_case_cached = lru_cache(maxsize=4_096)(fold_case)
 
 
 def lexemes(folded: str) -> list[str]:
@@ -231,11 +268,15 @@ def _wholes(lexeme: str) -> Iterator[str]:
         pieces = parted
 
 
+def has_camel(text: str) -> bool:
+    return _CAMEL_HINT.search(text) is not None
+
+
 def camel_parts(text: str) -> Iterator[list[str]]:
     """For each word like `HTTPServer`, case kept: http, server. Single letters are left out."""
-    if not _CAMEL_HINT.search(text):
+    if not has_camel(text):
         return
     for word in _CAMEL_WORD.findall(text):
-        if _CAMEL_HINT.search(word):
+        if has_camel(word):
             parts = [part[:TERM_CHARS_MAX].lower() for part in _CAMEL_PART.findall(word)]
             yield [part for part in parts if len(part) > 1]

@@ -119,7 +119,7 @@ class Guard:
 
     def _check(self, scope: HttpScope) -> None:
         length = header(scope, b"content-length")
-        if length is not None and length.isdigit() and int(length) > self._rules.body_bytes_max:
+        if length is not None and length.isdecimal() and int(length) > self._rules.body_bytes_max:
             raise PayloadTooLarge(
                 f"The request body is over {self._rules.body_bytes_max} bytes.",
                 bytes_max=self._rules.body_bytes_max,

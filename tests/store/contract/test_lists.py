@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import orjson
 import pytest
 
 from commonplace.access.principal import Scope
@@ -137,3 +140,34 @@ def test_a_scope_and_a_prefix_are_both_literal(filled: Kept) -> None:
                 if path.startswith(visible) and path.startswith(prefix)
             ]
             assert filled.ids(prefix, Scope(prefix=visible)) == expected
+
+
+TAKEN = tuple(in_byte_order())
+PLACES = {
+    "whole": {},
+    "start": {"limit": 3},
+    "middle": {"limit": 3, "after": TAKEN[10]},
+    "by offset": {"limit": 3, "offset": 7},
+    "end": {"limit": 3, "after": TAKEN[-2]},
+    "behind the end": {"limit": 3, "offset": 10_000},
+}
+
+
+@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES.keys())
+@pytest.mark.parametrize("prefix", ["", "a", "knowledge/", LAST, "nothing"])
+def test_a_listing_is_the_heads_as_json(filled: Kept, prefix: str, place: dict[str, Any]) -> None:
+    heads = filled.heads(prefix, **place)
+    listing = filled.listing(prefix, **place)
+    assert orjson.loads(listing.items_json) == orjson.loads(orjson.dumps(heads))
+    assert listing.count == len(heads)
+    assert listing.last_id == (heads[-1].document_id if heads else None)
+    assert listing.has_more == bool(heads and filled.heads(prefix, after=listing.last_id, limit=1))
+
+
+def test_a_listing_writes_every_character_as_json_does(kept: Kept) -> None:
+    odd = '"quoted" back\\slash \u0001 tab\t 語 \U0001f600 </script>'
+    kept.create("a", title=odd, tags=(odd, "é"))
+    (item,) = orjson.loads(kept.listing().items_json)
+    (head,) = kept.heads()
+    assert (item["title"], item["tags"]) == (head.title, list(head.tags))
+    assert "\u0001" in head.title

@@ -39,6 +39,10 @@ LOOKS: dict[str, Look] = {
     "documents.heads by prefix": lambda reader, _: reader.documents.heads("team/", limit=9),
     "documents.heads by id": lambda reader, _: reader.documents.heads(SECRET, limit=9),
     "documents.heads after": lambda reader, _: reader.documents.heads("", after="a", limit=9),
+    "documents.listing": lambda reader, _: reader.documents.listing("", limit=9).count,
+    "documents.listing by prefix": lambda reader, _: (
+        reader.documents.listing("team/", limit=9).count
+    ),
     "revisions.page": lambda reader, secret: reader.revisions.page(secret, before=None, limit=9),
     "revisions.get": lambda reader, secret: reader.revisions.get(secret, 1),
     "lexical.search": lambda reader, _: reader.lexical.search(parse_query("giraffe"), limit=9),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import apsw
 
@@ -11,12 +11,19 @@ from commonplace.access.principal import Scope
 from commonplace.errors import Conflict, Forbidden
 from commonplace.model.document import Document, DocumentHead, Revision
 from commonplace.store import statements
+from commonplace.store.port import Listing
 from commonplace.store.sqlite import rows
-from commonplace.store.sqlite.faults import extended_code
+from commonplace.store.sqlite.faults import UnreadableRowError, extended_code
 from commonplace.text.normalize import prefix_end
 
 _SQL = statements.load("commonplace.store.sqlite", "documents.sql")
 _REVISIONS = statements.load("commonplace.store.sqlite", "revisions.sql")
+
+
+class _Place(NamedTuple):
+    values: dict[str, Any]
+    is_open: Literal["", "_open"]
+    """What the names of statements end in where there is no upper bound."""
 
 
 class Documents:
@@ -36,10 +43,34 @@ class Documents:
     def heads(
         self, prefix: str, *, after: str | None = None, offset: int = 0, limit: int
     ) -> list[DocumentHead]:
+        place = self._place(prefix, after, offset)
+        if place is None:
+            return []
+        found = self._raw.execute(
+            _SQL["heads_after" + place.is_open], {**place.values, "limit": limit}
+        )
+        return [rows.head(row) for row in found]
+
+    def listing(
+        self, prefix: str, *, after: str | None = None, offset: int = 0, limit: int
+    ) -> Listing:
+        place = self._place(prefix, after, offset)
+        if place is None:
+            return Listing("[]", 0, None, False)
+        try:
+            row = self._raw.execute(
+                _SQL["listing_after" + place.is_open], {**place.values, "limit": limit}
+            ).get
+        except apsw.SQLError as problem:  # the statement is right, so a value in it is not
+            raise UnreadableRowError(str(problem)) from problem
+        return rows.listing(row)
+
+    def _place(self, prefix: str, after: str | None, offset: int) -> _Place | None:
+        """Where a page starts and the list ends; None where it has nothing to show."""
         bounds = self._bounds(prefix)
         if bounds is None:
-            return []
-        is_open = "_open" if bounds["end"] is None else ""
+            return None
+        is_open: Literal["", "_open"] = "_open" if bounds["end"] is None else ""
         if is_open:
             del bounds["end"]
         if offset:
@@ -48,12 +79,9 @@ class Documents:
                 _SQL["id_at_offset" + is_open], {**bounds, "offset": offset - 1}
             ).fetchone()
             if before is None:
-                return []
+                return None
             after = max(after or "", before[0])
-        found = self._raw.execute(
-            _SQL["heads_after" + is_open], {**bounds, "after": after or "", "limit": limit}
-        )
-        return [rows.head(row) for row in found]
+        return _Place({**bounds, "after": after or ""}, is_open)
 
     def _bounds(self, prefix: str) -> dict[str, Any] | None:
         """The range that is both asked for and visible; None when there is none."""

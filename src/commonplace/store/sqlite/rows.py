@@ -10,6 +10,7 @@ import orjson
 
 from commonplace.access.principal import Scope
 from commonplace.model.document import Document, DocumentHead, Revision
+from commonplace.store.port import Listing
 from commonplace.store.sqlite.faults import UnreadableRowError
 from commonplace.text.normalize import prefix_end
 
@@ -20,6 +21,7 @@ Kinds = tuple[type | tuple[type, ...], ...]
 TEXT_OR_NONE = (str, NoneType)
 INT_OR_NONE = (int, NoneType)
 _HEAD: Kinds = (str, TEXT_OR_NONE, str, str, int)
+_LISTING: Kinds = (str, int, TEXT_OR_NONE, int)
 _REVISION: Kinds = (int, str, str, str, str, int, int, str, str)
 _DOCUMENT: Kinds = (
     *(int, str, TEXT_OR_NONE, str, str, str, str, int, int, int),
@@ -104,6 +106,11 @@ def document_values(document: Document) -> dict[str, Any]:
 def head(row: Row) -> DocumentHead:
     require(row, _HEAD)
     return DocumentHead(row[0], row[1], row[2], tags(row[3]), row[4])
+
+
+def listing(row: Row) -> Listing:
+    items_json, count, last_id, has_more = require(row, _LISTING)
+    return Listing(items_json, count, last_id, bool(has_more))
 
 
 def tags(stored: str) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import orjson
 from pydantic import AliasChoices, Field
 from pydantic.json_schema import SkipJsonSchema
 
@@ -49,9 +50,9 @@ async def handle(call: Call, given: ListDocuments) -> Answer:
         ),
     )
     answer: Answer = {
-        "items": page.items,
-        "count": len(page.items),
-        "returned_count": len(page.items),
+        "items": orjson.Fragment(page.items_json),
+        "count": page.count,
+        "returned_count": page.count,
         "truncated": page.truncated,
         "next_offset": page.next_offset,
     }

@@ -25,6 +25,41 @@ WHERE deleted_at_us IS NULL AND namespace = :namespace
 ORDER BY document_id
 LIMIT :limit;
 
+-- name: listing_after
+-- The same page as the JSON of a list, with the number of items, the last id, and are there more.
+SELECT items, item_count, last_id, EXISTS (
+    SELECT 1 FROM documents
+    WHERE deleted_at_us IS NULL AND namespace = :namespace
+      AND document_id > last_id AND document_id < :end)
+FROM (
+    SELECT json_group_array(json_object('document_id', document_id, 'parent_id', parent_id,
+        'title', title, 'tags', json(tags), 'revision', revision)) AS items,
+        count(*) AS item_count, max(document_id) AS last_id
+    FROM (
+        SELECT document_id, parent_id, title, tags, revision
+        FROM documents
+        WHERE deleted_at_us IS NULL AND namespace = :namespace
+          AND document_id >= :start AND document_id < :end AND document_id > :after
+        ORDER BY document_id
+        LIMIT :limit));
+
+-- name: listing_after_open
+-- The same where the prefix has no upper bound.
+SELECT items, item_count, last_id, EXISTS (
+    SELECT 1 FROM documents
+    WHERE deleted_at_us IS NULL AND namespace = :namespace AND document_id > last_id)
+FROM (
+    SELECT json_group_array(json_object('document_id', document_id, 'parent_id', parent_id,
+        'title', title, 'tags', json(tags), 'revision', revision)) AS items,
+        count(*) AS item_count, max(document_id) AS last_id
+    FROM (
+        SELECT document_id, parent_id, title, tags, revision
+        FROM documents
+        WHERE deleted_at_us IS NULL AND namespace = :namespace
+          AND document_id >= :start AND document_id > :after
+        ORDER BY document_id
+        LIMIT :limit));
+
 -- name: id_at_offset
 -- The id that stands just before a page; walks the index of live ids only, never the rows.
 SELECT document_id FROM documents

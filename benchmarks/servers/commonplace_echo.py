@@ -1,0 +1,43 @@
+"""The product with one tool more: `echo`, served at /mcp-bench beside the real ones.
+
+The trivial tool makes servers comparable that have nothing else in common. It goes into the catalog
+of this process only.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import uvicorn
+
+from commonplace import settings, wiring
+from commonplace.tools import catalog
+from commonplace.tools.spec import Answer, Arguments, Call, ToolSpec
+
+
+class Echo(Arguments):
+    text: str
+
+
+async def echo(call: Call, given: Echo) -> Answer:
+    del call
+    return {"text": given.text}
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--port", type=int, required=True)
+    options = parser.parse_args()
+    catalog.BY_NAME["echo"] = ToolSpec("echo", "Echo", "Say it again.", Echo, "read", echo)
+    made = settings.load({"data": options.data, "profiles": {"bench": ["echo"]}}, {})
+    runtime = wiring.build_runtime(made)
+    uvicorn.run(
+        wiring.build_application(made, runtime),
+        port=options.port,
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        timeout_keep_alive=75,
+    )
+    runtime.store.close()
