@@ -118,6 +118,37 @@ def test_a_reader_that_never_ends_delays_writers_but_does_not_stop_them(
     assert len(kept.ids()) == 91
 
 
+def test_reads_go_on_while_the_writer_waits_for_readers(
+    kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting, over = threading.Event(), threading.Event()
+    make_waiting = checkpoint.Checkpoints._make_waiting
+
+    def watched(self: checkpoint.Checkpoints, wait_seconds: float) -> bool:
+        waiting.set()
+        done = make_waiting(self, 60)
+        over.set()
+        return done
+
+    monkeypatch.setattr(checkpoint.Checkpoints, "_make_waiting", watched)
+    kept.create("first", BODY)
+    reader = Snapshot(kept)
+    for number in range(100):
+        if wal_bytes(tmp_path) > LARGE * PAGE_BYTES:
+            break
+        kept.create(f"d/{number}", BODY)
+    assert waiting.wait(20)
+    # Every acknowledged write is there to be read, by the event loop and by other readers.
+    count = len(kept.store.read_now(EVERYTHING, lambda one: one.documents.heads("", limit=200)))
+    assert count > 5
+    assert len(kept.ids()) == count
+    assert not over.is_set()
+    reader.end()
+    assert over.wait(20)
+    kept.create("last", BODY)
+    assert wal_bytes(tmp_path) < LARGE * PAGE_BYTES
+
+
 def test_a_quick_read_leaves_no_snapshot_behind(kept: Kept, tmp_path: Path) -> None:
     """A statement left halfway would keep one open for ever."""
     for number in range(60):
