@@ -2,9 +2,9 @@
 
     python -m benchmarks.list_depth [--quick]
 
-The same pages of 1 000 000 documents and of 5 000, each served by a process of its own. The rows are
-put in by SQL, in an order that has nothing to do with their ids, as years of writing would: the
-product's own writes would take many minutes and leave the same rows in the tables that a list reads.
+The same pages of 1 000 000 documents and of 5 000, each served by a process of its own. The rows
+are put in by SQL, in an order that has nothing to do with their ids, as years of writing would: the
+product's own writes would take many minutes and leave the same rows in what a list reads.
 """
 
 from __future__ import annotations
@@ -75,14 +75,14 @@ def _build(data: Path, count: int) -> None:
     raw.execute("PRAGMA synchronous = OFF; PRAGMA cache_size = -200000; BEGIN")
     # Making the indexes at the end, from sorted rows, takes a tenth of the time.
     indexes = raw.execute(
-        "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND tbl_name = 'documents' AND sql"
+        "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND tbl_name = 'documents'"
     ).fetchall()
     for name, _ in indexes:
         raw.execute(f"DROP INDEX {name}")
     step = next(step for step in range(count * 5 // 8 + 1, count) if math.gcd(step, count) == 1)
     raw.execute(_FILL, {"count": count, "step": step}).fetchall()
     for _, sql in indexes:
-        raw.execute(sql)
+        raw.execute(str(sql))
     raw.execute("COMMIT; PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     raw.close()
 

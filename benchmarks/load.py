@@ -28,7 +28,12 @@ def request(
     method: str, path: str, body: bytes | None = None, headers: Iterable[str] = ()
 ) -> bytes:
     """A whole request as bytes. The header lines are those of an ordinary client."""
-    lines = [f"{method} {path} HTTP/1.1", "host: 127.0.0.1:8321", "accept-encoding: identity", *headers]
+    lines = [
+        f"{method} {path} HTTP/1.1",
+        "host: 127.0.0.1:8321",
+        "accept-encoding: identity",
+        *headers,
+    ]
     if not any(line.lower().startswith("accept:") for line in lines):
         lines.append("accept: application/json")
     if body is not None:

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from commonplace import settings
 from commonplace.access.principal import LOCAL, Principal, Scope
 from commonplace.errors import CommonplaceError
@@ -35,8 +37,9 @@ class Caller:
 
     def __call__(self, tool: str, **arguments: Any) -> dict[str, Any]:
         call = Call(self._runtime, self._principal)
-        answer: dict[str, Any] = asyncio.run(call_tool(BY_NAME[tool], call, arguments))
-        return answer
+        answer = asyncio.run(call_tool(BY_NAME[tool], call, arguments))
+        sent: dict[str, Any] = orjson.loads(orjson.dumps(answer))
+        return sent
 
     def refused(self, tool: str, **arguments: Any) -> str:
         """The code of the refusal."""
@@ -48,7 +51,7 @@ class Caller:
 
     def ids(self, **arguments: Any) -> list[str]:
         """The ids of a list."""
-        return [head.document_id for head in self("list_documents", **arguments)["items"]]
+        return [item["document_id"] for item in self("list_documents", **arguments)["items"]]
 
     def found(self, query: str, **arguments: Any) -> list[str]:
         """The ids of a search."""

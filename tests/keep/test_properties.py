@@ -54,7 +54,7 @@ def test_lists_are_the_sorted_ids_with_that_start(
         more: dict[str, str] = {}
         while True:
             page = caller("list_documents", prefix=prefix, limit=limit, **more)
-            by_cursor += [head.document_id for head in page["items"]]
+            by_cursor += [item["document_id"] for item in page["items"]]
             if "next_cursor" not in page:
                 break
             more = {"cursor": page["next_cursor"]}

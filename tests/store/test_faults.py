@@ -300,6 +300,14 @@ def test_a_server_does_not_start_on_a_file_that_is_no_database(data: Path) -> No
     assert "STORAGE_CORRUPT" in done.stderr
 
 
+def test_a_check_of_a_file_that_is_gone_says_so(data: Path) -> None:
+    store = open_store(data, Limits())
+    (data / DATABASE_NAME).unlink()
+    with pytest.raises(CommonplaceError, match="No such file"):
+        asyncio.run(store.check())
+    store.close()
+
+
 def test_a_folder_in_place_of_the_file_is_named(data: Path) -> None:
     (data / DATABASE_NAME).mkdir(parents=True)
     done = start_fails(data)

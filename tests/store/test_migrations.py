@@ -21,6 +21,7 @@ from commonplace.store import migrate
 from commonplace.store.open import DATABASE_NAME, open_store
 from commonplace.store.sqlite import schema
 from commonplace.store.sqlite.schema import APPLICATION_ID, prepare
+from commonplace.text.tokens import FTS5_TOKENIZER
 from tests.server import clean_environment
 from tests.store import schema_snapshot
 from tests.store.kept import Kept
@@ -114,6 +115,10 @@ def test_the_schema_to_read_is_the_schema_there_is() -> None:
     assert schema_snapshot.FILE.read_text(encoding="utf-8") == schema_snapshot.snapshot(), (
         "run: python -m tests.store.schema_snapshot"
     )
+
+
+def test_the_index_splits_terms_as_they_are_made() -> None:
+    assert f'tokenize = "{FTS5_TOKENIZER}"' in schema_snapshot.FILE.read_text(encoding="utf-8")
 
 
 def test_a_prepared_database_is_left_as_it_is(tmp_path: Path) -> None:

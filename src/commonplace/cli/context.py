@@ -48,7 +48,10 @@ class Session:
 
     def call(self, tool: ToolSpec[Any], arguments: dict[str, Any]) -> Answer:
         """Call a tool as the operator, in this process, on the file a server may be serving."""
-        return self.run(call_tool(tool, Call(self.runtime, LOCAL), arguments))
+        answer = self.run(call_tool(tool, Call(self.runtime, LOCAL), arguments))
+        # An answer is made to be sent and may hold JSON that is ready; here its values are wanted.
+        values: Answer = orjson.loads(orjson.dumps(answer, default=str))
+        return values
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(work)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import click
-import orjson
 
 from commonplace.cli import context
 from commonplace.limits import (
@@ -72,7 +71,6 @@ def pages(
         size = LIST_LIMIT_MAX if left is None else min(left, LIST_LIMIT_MAX)
         arguments: dict[str, Any] = {"prefix": prefix, "limit": size, "cursor": cursor}
         page = session.call(list_documents.TOOL, arguments)
-        page["items"] = orjson.loads(orjson.dumps(page["items"]))
         yield page
         cursor = page.get("next_cursor")
         if cursor is None:

@@ -12,6 +12,7 @@ from commonplace.model.document import content_hash
 from commonplace.store import statements
 from commonplace.store.port import StoreCheck
 from commonplace.store.sqlite.connection import Connection
+from commonplace.store.sqlite.faults import file_errors
 
 _SQL = statements.load("commonplace.store.sqlite", "check.sql")
 
@@ -32,7 +33,8 @@ _FAULTS = {
 def check_file(path: Path, wait_seconds_max: float, thorough: bool) -> StoreCheck:
     """Quick: the structure of the file. Thorough: every page, index entry, table and body too."""
     problems: list[str] = []
-    facts = {"file": path.name, "bytes": path.stat().st_size}
+    with file_errors(path):
+        facts = {"file": path.name, "bytes": path.stat().st_size}
     connection = Connection(path, wait_seconds_max=wait_seconds_max)
     try:
         with connection.translated():

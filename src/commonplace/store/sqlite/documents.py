@@ -46,9 +46,7 @@ class Documents:
         place = self._place(prefix, after, offset)
         if place is None:
             return []
-        found = self._raw.execute(
-            _SQL["heads_after" + place.is_open], {**place.values, "limit": limit}
-        )
+        found = self._raw.execute(_SQL["heads" + place.is_open], {**place.values, "limit": limit})
         return [rows.head(row) for row in found]
 
     def listing(
@@ -59,7 +57,7 @@ class Documents:
             return Listing("[]", 0, None, False)
         try:
             row = self._raw.execute(
-                _SQL["listing_after" + place.is_open], {**place.values, "limit": limit}
+                _SQL["listing" + place.is_open], {**place.values, "limit": limit}
             ).get
         except apsw.SQLError as problem:  # the statement is right, so a value in it is not
             raise UnreadableRowError(str(problem)) from problem
@@ -81,7 +79,11 @@ class Documents:
             if before is None:
                 return None
             after = max(after or "", before[0])
-        return _Place({**bounds, "after": after or ""}, is_open)
+        if after:
+            # As one bound with the prefix: of two, SQLite seeks to the first and reads all that
+            # lies between them. No id holds a NUL, so this is the first that could follow.
+            bounds["start"] = max(bounds["start"], after + "\0")
+        return _Place(bounds, is_open)
 
     def _bounds(self, prefix: str) -> dict[str, Any] | None:
         """The range that is both asked for and visible; None when there is none."""

@@ -45,12 +45,19 @@ _WRONG_KIND_ERRNOS = (errno.EISDIR, errno.ENOTDIR, errno.EEXIST)
 
 @contextmanager
 def translated(path: Path, raw: apsw.Connection | None = None) -> Iterator[None]:
-    """Turn complaints of SQLite and of the file system into ours; our own pass unchanged."""
+    """Turn SQLite's complaints into ours; errors of our own pass unchanged."""
     try:
         yield
     except STORE_PROBLEMS as problem:
         code = 0 if raw is None else errno_of(raw)
         raise as_storage_error(problem, path, code) from problem
+
+
+@contextmanager
+def file_errors(path: Path) -> Iterator[None]:
+    """The same for what we do with files ourselves."""
+    try:
+        yield
     except OSError as problem:
         raise _of_file_system(problem, path) from problem
 

@@ -15,7 +15,7 @@ import apsw
 from commonplace.errors import ConfigurationError, StorageReadOnly
 from commonplace.store import migrate
 from commonplace.store.sqlite.connection import Connection
-from commonplace.store.sqlite.faults import damaged, translated
+from commonplace.store.sqlite.faults import damaged, file_errors
 
 APPLICATION_ID = 0x434D504C
 """'CMPL' in the file's header: tells our file from any other SQLite database."""
@@ -28,7 +28,7 @@ _WAL_RETRY_SECONDS = 0.01
 
 def prepare(path: Path, wait_seconds_max: float) -> None:
     """Create the file if it is not there and bring its schema up to date."""
-    with translated(path):
+    with file_errors(path):
         _make_folder(path.parent)
         _refuse_unwritable(path)
         _refuse_other_file(path)

@@ -7,25 +7,25 @@ FROM documents d JOIN bodies b USING (document_key)
 WHERE d.namespace = :namespace AND d.document_id = :document_id
   AND d.document_id >= :scope_start AND (:scope_end IS NULL OR d.document_id < :scope_end);
 
--- name: heads_after
+-- name: heads
 -- A page of live documents in byte order, by range: the cost does not depend on the depth.
 SELECT document_id, parent_id, title, tags, revision
 FROM documents
 WHERE deleted_at_us IS NULL AND namespace = :namespace
-  AND document_id >= :start AND document_id < :end AND document_id > :after
+  AND document_id >= :start AND document_id < :end
 ORDER BY document_id
 LIMIT :limit;
 
--- name: heads_after_open
+-- name: heads_open
 -- The same where the prefix has no upper bound.
 SELECT document_id, parent_id, title, tags, revision
 FROM documents
 WHERE deleted_at_us IS NULL AND namespace = :namespace
-  AND document_id >= :start AND document_id > :after
+  AND document_id >= :start
 ORDER BY document_id
 LIMIT :limit;
 
--- name: listing_after
+-- name: listing
 -- The same page as the JSON of a list, with the number of items, the last id, and are there more.
 SELECT items, item_count, last_id, EXISTS (
     SELECT 1 FROM documents
@@ -39,11 +39,11 @@ FROM (
         SELECT document_id, parent_id, title, tags, revision
         FROM documents
         WHERE deleted_at_us IS NULL AND namespace = :namespace
-          AND document_id >= :start AND document_id < :end AND document_id > :after
+          AND document_id >= :start AND document_id < :end
         ORDER BY document_id
         LIMIT :limit));
 
--- name: listing_after_open
+-- name: listing_open
 -- The same where the prefix has no upper bound.
 SELECT items, item_count, last_id, EXISTS (
     SELECT 1 FROM documents
@@ -56,7 +56,7 @@ FROM (
         SELECT document_id, parent_id, title, tags, revision
         FROM documents
         WHERE deleted_at_us IS NULL AND namespace = :namespace
-          AND document_id >= :start AND document_id > :after
+          AND document_id >= :start
         ORDER BY document_id
         LIMIT :limit));
 
