@@ -1,6 +1,6 @@
 """Write docs/reference/ from the code; `--check` fails when what is written there is not what is.
 
-    python -m docs.generate [--check]
+python -m docs.generate [--check]
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import itertools
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -26,13 +27,11 @@ _MADE = "<!-- Made by `make docs`; edit the code instead. -->\n\n"
 
 
 def tools_page() -> str:
-    parts = [
+    head = (
         "# Tools\n\nEvery tool, over MCP, REST and the command line alike. "
         "Arguments in bold are required.\n"
-    ]
-    for tool in ALL:
-        parts.append(_tool_section(tool))
-    return "\n".join(parts)
+    )
+    return "\n".join([head, *map(_tool_section, ALL)])
 
 
 def _tool_section(tool: ToolSpec[Any]) -> str:
@@ -74,10 +73,13 @@ def _cell(value: object) -> str:
 
 
 def settings_page() -> str:
-    lines = [
+    head = (
         "# Settings\n\nA flag wins over the environment, the environment over `commonplace.toml` "
         "(in the current folder, then in the user's configuration folder; "
-        "`--config` or `COMMONPLACE_CONFIG` names another). An unknown name is an error.\n",
+        "`--config` or `COMMONPLACE_CONFIG` names another). An unknown name is an error.\n"
+    )
+    lines = [
+        head,
         "| in the file | in the environment | default | meaning |",
         "|---|---|---|---|",
     ]
@@ -117,7 +119,7 @@ def limits_page() -> str:
 def _documented(body: list[ast.stmt]) -> list[tuple[str, str]]:
     """Assignments that a text follows, with that text."""
     found = []
-    for statement, following in zip(body, body[1:], strict=False):
+    for statement, following in itertools.pairwise(body):
         target = statement.targets[0] if isinstance(statement, ast.Assign) else None
         if isinstance(statement, ast.AnnAssign):
             target = statement.target
@@ -131,9 +133,12 @@ def _documented(body: list[ast.stmt]) -> list[tuple[str, str]]:
 
 
 def errors_page() -> str:
-    lines = [
+    head = (
         "# Errors\n\nOver REST an error is `{code, message, details, request_id}` with the status "
-        "below. Codes are stable; messages may improve.\n",
+        "below. Codes are stable; messages may improve.\n"
+    )
+    lines = [
+        head,
         "| code | status | whose turn |",
         "|---|---|---|",
     ]

@@ -29,7 +29,9 @@ def free_port() -> int:
 
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment without settings of whoever runs the tests."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("COMMONPLACE_")}
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith("COMMONPLACE_")
+    }
     return {**kept, **(extra or {})}
 
 
@@ -55,8 +57,13 @@ class Server:
     def start(self) -> Self:
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(
-                [*COMMAND, "serve", "--port", str(self.port), "--data", str(self.data)]
-                + list(self._arguments),
+                [
+                    *COMMAND,
+                    "serve",
+                    *("--port", str(self.port)),
+                    *("--data", str(self.data)),
+                    *self._arguments,
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

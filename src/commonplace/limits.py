@@ -17,7 +17,7 @@ class Limits:
     """What an operator may raise or lower."""
 
     request_body_bytes_max: int = 32 * MIB
-    """An HTTP body: a document of `document_body_bytes_max` grows up to threefold by JSON escaping."""
+    """An HTTP body: JSON escaping can make a document of the largest size three times as long."""
 
     document_body_bytes_max: int = 10 * MIB
     """One document's text. Larger texts are several documents; indexing stays interactive."""
@@ -26,7 +26,7 @@ class Limits:
     """Metadata is read with every hit, so it must stay small beside the passage it describes."""
 
     list_response_bytes_max: int = 1 * MIB
-    """A list page. 100 lean items are about 40 KB; the guard is for pathological titles and tags."""
+    """A list page. 100 lean items are about 40 KB; the guard is for odd titles and tags."""
 
     batch_response_bytes_max: int = 16 * MIB
     """A batch_read answer; past it the remaining items say so instead of being sent."""
@@ -67,6 +67,9 @@ class Limits:
 
 DOCUMENT_ID_BYTES_MAX = 1024
 """An id fits an index key, a URL and a file path."""
+
+METADATA_DEPTH_MAX = 64
+"""Nesting of metadata: JSON writers stop at 254 levels, and an answer adds some around it."""
 
 TITLE_CHARS_MAX = 1000
 """A title is one line; 1 000 characters hold any real one."""

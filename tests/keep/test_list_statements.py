@@ -84,7 +84,7 @@ def test_a_page_is_one_bounded_select(
     assert all("LIMIT" in one for one in trace.selects)
     # What is counted is the page: nothing counts beyond the innermost, limited select.
     counting = [one for one in trace.selects if "COUNT(" in one]
-    assert all(one.count("COUNT(") == 1 and one.endswith("LIMIT :LIMIT)) ".strip()) for one in counting)
+    assert all(one.count("COUNT(") == 1 and one.endswith("LIMIT :LIMIT))") for one in counting)
     assert trace.rows <= len(page["items"]) + 2, "only the page comes out, and what follows it"
 
 

@@ -168,4 +168,4 @@ class TestPrefixes:
 
 def revisions(caller: Caller) -> dict[str, int]:
     items = caller("list_documents", limit=100)["items"]
-    return {head["document_id"]: head.revision for head in items}
+    return {head["document_id"]: head["revision"] for head in items}

@@ -100,9 +100,7 @@ def test_imports_go_down(file: Path) -> None:
     if part == "__init__":
         assert imports_of(file) == []
         return
-    faults = [
-        f"{name}: {why}" for name, _ in imports_of(file) if (why := faults_of(part, name))
-    ]
+    faults = [f"{name}: {why}" for name, _ in imports_of(file) if (why := faults_of(part, name))]
     assert faults == []
 
 

@@ -202,6 +202,7 @@ WRONG_FIELDS: list[tuple[str, dict[str, Any], str]] = [
     ("metadata is a text", {"metadata": "{}"}, "metadata"),
     ("metadata is too long", {"metadata": {"k": "x" * 65_536}}, "metadata"),
     ("metadata is too deep", {"metadata": {"k": nested(500)}}, "metadata"),
+    ("metadata is deeper than its bound", {"metadata": {"k": nested(64)}}, "metadata"),
     ("metadata has a nul", {"metadata": {"k": ["a", {"b": "\x00"}]}}, "metadata"),
     ("metadata has a nul in a key", {"metadata": {"k": {"\x00": 1}}}, "metadata"),
     ("mime without a slash", {"mime": "markdown"}, "mime"),

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from commonplace.errors import InvalidArgument
-from commonplace.limits import Limits
+from commonplace.limits import METADATA_DEPTH_MAX, Limits
 
 
 def merged(current: Mapping[str, Any], given: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
@@ -23,6 +23,12 @@ def merged(current: Mapping[str, Any], given: Mapping[str, Any], limits: Limits)
         raise InvalidArgument(
             f"The metadata is not plain JSON: {problem}", field="metadata"
         ) from None
+    if _depth(result, METADATA_DEPTH_MAX) > METADATA_DEPTH_MAX:
+        raise InvalidArgument(
+            f"The metadata is nested deeper than {METADATA_DEPTH_MAX} levels.",
+            field="metadata",
+            depth_max=METADATA_DEPTH_MAX,
+        )
     # Only where the bytes hint at it: a backslash written before u0000 looks the same.
     if b"\\u0000" in encoded and _has_nul(result):
         raise InvalidArgument("NUL character in metadata.", field="metadata")
@@ -34,6 +40,14 @@ def merged(current: Mapping[str, Any], given: Mapping[str, Any], limits: Limits)
             bytes_max=limits.metadata_bytes_max,
         )
     return result
+
+
+def _depth(value: Any, depth_max: int) -> int:
+    """How deep a value is nested, or any number above the bound if it is deeper."""
+    if depth_max < 0 or not isinstance(value, dict | list):
+        return 0 if depth_max >= 0 else 1
+    parts = value.values() if isinstance(value, dict) else value
+    return 1 + max((_depth(part, depth_max - 1) for part in parts), default=0)
 
 
 def _has_nul(value: Any) -> bool:

@@ -301,7 +301,7 @@ def _read_pdf(data: bytes, text_bytes_max: int, seconds_max: float | None) -> tu
 def _pdf_title(reader: Any) -> str:
     try:
         return str(reader.metadata.title or "").strip() if reader.metadata else ""
-    except Exception:  # noqa: BLE001 - a text is no worse for a damaged title
+    except Exception:
         return ""
 
 

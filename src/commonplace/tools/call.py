@@ -43,6 +43,9 @@ async def call(
     except CommonplaceError as error:
         outcome = error.code
         raise
+    except asyncio.CancelledError:
+        outcome = "CANCELLED"  # by its caller; whether a write got through, the audit table tells
+        raise
     except Exception as problem:
         outcome = Internal.code
         _log.exception("%s failed, request %s", tool.name, call.request_id)

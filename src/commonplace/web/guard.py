@@ -50,8 +50,19 @@ _PREFLIGHT: tuple[Header, ...] = (
     (b"access-control-allow-methods", b"GET, POST, PUT, PATCH, DELETE"),
     (
         b"access-control-allow-headers",
-        b"accept, authorization, content-type, mcp-method, mcp-name, mcp-protocol-version, "
-        b"mcp-session-id, x-api-key, x-request-id",
+        b", ".join(
+            (
+                b"accept",
+                b"authorization",
+                b"content-type",
+                b"mcp-method",
+                b"mcp-name",
+                b"mcp-protocol-version",
+                b"mcp-session-id",
+                b"x-api-key",
+                b"x-request-id",
+            )
+        ),
     ),
     (b"access-control-max-age", b"600"),
 )
