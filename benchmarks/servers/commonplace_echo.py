@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import argparse
 
-import uvicorn
-
 from commonplace import settings, wiring
 from commonplace.tools import catalog
 from commonplace.tools.spec import Answer, Arguments, Call, ToolSpec
+from commonplace.web.server import server
 
 
 class Echo(Arguments):
     text: str
 
 
-async def echo(call: Call, given: Echo) -> Answer:
+def echo(call: Call, given: Echo) -> Answer:
     del call
     return {"text": given.text}
 
@@ -32,12 +31,5 @@ if __name__ == "__main__":
     catalog.BY_NAME["echo"] = ToolSpec("echo", "Echo", "Say it again.", Echo, "read", echo)
     made = settings.load({"data": options.data, "profiles": {"bench": ["echo"]}}, {})
     runtime = wiring.build_runtime(made)
-    uvicorn.run(
-        wiring.build_application(made, runtime),
-        port=options.port,
-        access_log=False,
-        log_config=None,
-        server_header=False,
-        timeout_keep_alive=75,
-    )
+    server(wiring.build_application(made, runtime), "127.0.0.1", options.port).run()
     runtime.store.close()

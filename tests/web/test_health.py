@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from pathlib import Path
 
 import httpx2 as httpx
 import pytest
@@ -91,3 +92,12 @@ def test_histograms_agree_with_the_counters(shared_server: Server) -> None:
         values = [value for _, value in buckets]
         assert values == sorted(values), "each bucket holds those below it"
         assert buckets[-1] == (float("inf"), count)
+
+
+def test_a_stopped_server_leaves_one_whole_file(data: Path) -> None:
+    """So that copying the file of a stopped server copies everything."""
+    with Server(data) as server:
+        server.create("a", "text")
+        server.process.terminate()
+        assert server.process.wait(timeout=20) == 0
+    assert [file.name for file in data.iterdir()] == ["commonplace.db"]

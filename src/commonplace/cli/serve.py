@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
+import signal
+import sys
 from pathlib import Path
 from typing import Any
 
 import click
-import uvicorn
 
 from commonplace import wiring
 from commonplace.access.principal import Scope
@@ -16,10 +17,7 @@ from commonplace.errors import ConfigurationError
 from commonplace.model.instant import now_us
 from commonplace.settings import Settings
 from commonplace.tools.spec import Runtime
-
-_KEEP_ALIVE_SECONDS = 75
-_SHUTDOWN_SECONDS = 10
-_BACKLOG = 2048
+from commonplace.web.server import server
 
 
 @click.command()
@@ -35,22 +33,13 @@ def serve(options: context.Options, /, data: Path | None, conformance: bool, **f
         options = context.Options(data=data, config=options.config)
     settings = options.settings(**flags)
     logs.configure(settings.log_level)
+    # uvicorn stops in order and then raises the signal again: this way the store is closed too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     runtime = wiring.build_runtime(settings)
     try:
         _require_closed(settings, runtime)
         app = wiring.build_application(settings, runtime, conformance=conformance)
-        config = uvicorn.Config(
-            app,
-            host=settings.host,
-            port=settings.port,
-            access_log=False,
-            log_config=None,
-            server_header=False,
-            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
-            backlog=_BACKLOG,
-        )
-        uvicorn.Server(config).run()
+        server(app, settings.host, settings.port).run()
     finally:
         runtime.store.close()
 

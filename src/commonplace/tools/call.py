@@ -35,8 +35,11 @@ async def call(
         require_effect(call.principal, tool.effect)
         checked = validate(tool.arguments, arguments, strict=not from_text)
         seconds_max = tool.seconds_max or call.runtime.limits.tool_seconds_max
+        answer = tool.handler(call, checked)
+        if isinstance(answer, dict):
+            return answer
         async with asyncio.timeout(seconds_max):
-            return await tool.handler(call, checked)
+            return await answer
     except TimeoutError:
         outcome = DeadlineExceeded.code
         raise DeadlineExceeded(f"{tool.name} took longer than {seconds_max:g} s.") from None

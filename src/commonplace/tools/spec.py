@@ -72,7 +72,8 @@ class ToolSpec(Generic[A]):
     """Words for a model: what it does, when to use it, what comes back."""
     arguments: type[A]
     effect: Effect
-    handler: Callable[[Call, A], Awaitable[Answer]]
+    handler: Callable[[Call, A], Answer | Awaitable[Answer]]
+    """A plain function where it never waits: there is nothing to interrupt then, so no deadline."""
     idempotent: bool = False
     seconds_max: float | None = None
     """None: the limit of all tools."""

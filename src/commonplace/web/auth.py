@@ -67,7 +67,6 @@ class Authenticator:
             raise self._insufficient(message, profile, (scope_of(effect),))
 
     async def _principal(self, scope: HttpScope, profile: Profile | None) -> Principal:
-        secret = _given_secret(scope)
         keys = self._current_keys()
         if not keys and self._rules.verify_token is None:
             if TOKEN_KEY in scope:
@@ -75,6 +74,7 @@ class Authenticator:
             return LOCAL
         # A token of the issuer does not belong into a URL, so none is asked for there.
         resource = None if TOKEN_KEY in scope else self._rules.resource
+        secret = _given_secret(scope)
         if secret is None:
             message = "Send an API key as x-api-key or Authorization: Bearer."
             raise _refusal(message, resource, profile)

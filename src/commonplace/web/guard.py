@@ -16,13 +16,14 @@ from commonplace.errors import (
     RequestError,
 )
 from commonplace.web.http import (
+    EXTRA_HEADERS_KEY,
     ClientGone,
     Endpoint,
     Header,
     HttpScope,
-    Message,
     Receive,
     Send,
+    has_started,
     header,
     request_id,
     send_body,
@@ -68,23 +69,6 @@ _PREFLIGHT: tuple[Header, ...] = (
 )
 
 
-class _Answering:
-    """`send`, remembering whether an answer has begun and adding the headers of CORS to it."""
-
-    __slots__ = ("_send", "extra", "started")
-
-    def __init__(self, send: Send, extra: tuple[Header, ...]) -> None:
-        self._send = send
-        self.extra = extra
-        self.started = False
-
-    async def __call__(self, message: Message) -> None:
-        self.started = True
-        if self.extra and message["type"] == "http.response.start":
-            message["headers"] = [*message["headers"], *self.extra]
-        await self._send(message)
-
-
 class Guard:
     def __init__(self, inner: Endpoint, rules: GuardRules) -> None:
         self._inner = inner
@@ -97,23 +81,25 @@ class Guard:
             return
         if scope["type"] != "http":
             return  # a websocket: closing without accepting refuses it
-        answering = _Answering(send, self._cors_headers(scope))
+        cors_headers = self._cors_headers(scope)
+        if cors_headers:
+            scope[EXTRA_HEADERS_KEY] = cors_headers
         try:
             self._check(scope)
-            if scope["method"] == "OPTIONS" and answering.extra:
-                await send_body(scope, answering, 204, b"", _PREFLIGHT)
+            if scope["method"] == "OPTIONS" and cors_headers:
+                await send_body(scope, send, 204, b"", _PREFLIGHT)
             else:
-                await self._inner(scope, receive, answering)
+                await self._inner(scope, receive, send)
         except ClientGone:
             return
         except CommonplaceError as error:
-            if not answering.started:
-                await send_error(scope, answering, error)
+            if not has_started(scope):
+                await send_error(scope, send, error)
         except Exception:
             _log.exception("request %s failed", request_id(scope))
-            if not answering.started:
+            if not has_started(scope):
                 message = "The request failed; the server's log has the reason under its id."
-                await send_error(scope, answering, Internal(message))
+                await send_error(scope, send, Internal(message))
 
     def _cors_headers(self, scope: HttpScope) -> tuple[Header, ...]:
         """For pages that the operator allowed by name, and no others."""

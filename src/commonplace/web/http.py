@@ -6,8 +6,8 @@ would cost as much as the whole rest of a read (docs/benchmarks.md, "HTTP").
 
 from __future__ import annotations
 
+import random
 import re
-import secrets
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
@@ -34,7 +34,13 @@ Header = tuple[bytes, bytes]
 
 JSON_TYPE: Header = (b"content-type", b"application/json; charset=utf-8")
 _REQUEST_ID = re.compile(rf"[\w.:/+=@-]{{1,{REQUEST_ID_CHARS_MAX}}}", re.ASCII)
+
+# What is known of a request is kept in its scope, under names of our own.
+_HEADERS_KEY = "commonplace.headers"
 _REQUEST_ID_KEY = "commonplace.request_id"
+_STARTED_KEY = "commonplace.answer_started"
+EXTRA_HEADERS_KEY = "commonplace.extra_headers"
+"""Headers that every answer to this request carries."""
 
 
 class ClientGone(Exception):
@@ -43,11 +49,11 @@ class ClientGone(Exception):
 
 def header(scope: HttpScope, name: bytes) -> str | None:
     """A header's value, stripped; None when it is absent. Of several, the first."""
-    for key, value in scope["headers"]:
-        if key == name:
-            text: str = value.decode("latin-1").strip()
-            return text
-    return None
+    headers: dict[bytes, bytes] | None = scope.get(_HEADERS_KEY)
+    if headers is None:
+        headers = scope[_HEADERS_KEY] = dict(reversed(scope["headers"]))
+    value = headers.get(name)
+    return None if value is None else value.decode("latin-1").strip()
 
 
 def request_id(scope: HttpScope) -> str:
@@ -55,7 +61,8 @@ def request_id(scope: HttpScope) -> str:
     known: str | None = scope.get(_REQUEST_ID_KEY)
     if known is None:
         given = header(scope, b"x-request-id")
-        known = given if given and _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+        is_sound = given is not None and _REQUEST_ID.fullmatch(given)
+        known = given if given and is_sound else f"{random.getrandbits(64):016x}"
         scope[_REQUEST_ID_KEY] = known
     return known
 
@@ -88,20 +95,23 @@ def parse_object(body: bytes) -> dict[str, Any]:
     return value
 
 
+def has_started(scope: HttpScope) -> bool:
+    """Has an answer begun? Then no other can be given."""
+    return _STARTED_KEY in scope
+
+
+async def send_start(scope: HttpScope, send: Send, status: int, headers: Iterable[Header]) -> None:
+    scope[_STARTED_KEY] = True
+    told = [*headers, (b"x-request-id", request_id(scope).encode())]
+    told += scope.get(EXTRA_HEADERS_KEY, ())
+    await send({"type": "http.response.start", "status": status, "headers": told})
+
+
 async def send_body(
     scope: HttpScope, send: Send, status: int, body: bytes, headers: Iterable[Header]
 ) -> None:
-    await send(
-        {
-            "type": "http.response.start",
-            "status": status,
-            "headers": [
-                *headers,
-                *(() if status == 204 else ((b"content-length", str(len(body)).encode()),)),
-                (b"x-request-id", request_id(scope).encode()),
-            ],
-        }
-    )
+    length = () if status == 204 else ((b"content-length", b"%d" % len(body)),)
+    await send_start(scope, send, status, (*headers, *length))
     is_head = scope["method"] == "HEAD"
     await send({"type": "http.response.body", "body": b"" if is_head else body})
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from commonplace.protocol.jsonrpc import dumps_line
-from commonplace.web.http import Header, HttpScope, Receive, Send, request_id, send_body
+from commonplace.web.http import Header, HttpScope, Receive, Send, send_body, send_start
 
 SSE_HEADERS: tuple[Header, ...] = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -39,8 +39,7 @@ async def send_stream(
 
     A client that closes the stream cancels the work.
     """
-    headers = [*SSE_HEADERS, (b"x-request-id", request_id(scope).encode())]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send_start(scope, send, 200, SSE_HEADERS)
 
     async def notify(method: str, params: dict[str, Any]) -> None:
         message = {"jsonrpc": "2.0", "method": method, "params": params}

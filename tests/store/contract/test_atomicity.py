@@ -64,14 +64,14 @@ def test_a_write_that_fails_at_any_part_leaves_nothing(
     method = {"documents": "replace", "lexical": "replace"}.get(part, "add")
 
     def work(writer: Writer) -> None:
-        target = getattr(writer, part)
-        original = getattr(target, method)
+        kind = type(getattr(writer, part))
+        original = getattr(kind, method)
 
         def then_fail(*arguments: object) -> NoReturn:
             original(*arguments)
             raise GivenUpError
 
-        monkeypatch.setattr(target, method, then_fail)
+        monkeypatch.setattr(kind, method, then_fail)
         update(writer, "old", Changes(body="beta", title="New"), ACTOR, Limits())
 
     with pytest.raises(GivenUpError):

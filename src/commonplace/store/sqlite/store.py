@@ -42,10 +42,7 @@ class Session:
     def __init__(self, raw: apsw.Connection, scope: Scope) -> None:
         self._raw = raw
         self._scope = scope
-
-    @cached_property
-    def documents(self) -> Documents:
-        return Documents(self._raw, self._scope)
+        self.documents = Documents(raw, scope)  # the one part that nearly every caller needs
 
     @cached_property
     def revisions(self) -> Revisions:

@@ -12,7 +12,7 @@ class GetDocumentForRewrite(Arguments):
     path: DocumentPath
 
 
-async def handle(call: Call, given: GetDocumentForRewrite) -> Answer:
+def handle(call: Call, given: GetDocumentForRewrite) -> Answer:
     document_id = normalize.document_id(given.path)
     document = call.runtime.store.read_now(
         call.principal.scope, lambda reader: live_document(reader, document_id)

@@ -28,7 +28,7 @@ class ListDocuments(Arguments):
     """Asked for by some clients; a full count is not offered, and asking changes nothing."""
 
 
-async def handle(call: Call, given: ListDocuments) -> Answer:
+def handle(call: Call, given: ListDocuments) -> Answer:
     if given.offset > LIST_OFFSET_MAX:
         raise InvalidArgument(
             f"offset too large (over {LIST_OFFSET_MAX}): use a narrower prefix, or cursor.",
