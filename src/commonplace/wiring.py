@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from commonplace.embed.open import EmbedderSettings, open_embedder
 from commonplace.errors import ConfigurationError
+from commonplace.find.query_vector import QueryVectors
+from commonplace.index.worker import IndexWorker
 from commonplace.keep.fetch import Fetcher
 from commonplace.protocol.surface import Surface
 from commonplace.settings import Settings
@@ -20,9 +23,21 @@ from commonplace.web.guard import GuardRules
 
 def build_runtime(settings: Settings) -> Runtime:
     limits = settings.limits
+    embedder = open_embedder(
+        EmbedderSettings(
+            kind=settings.embedder,
+            url=settings.embedding_url,
+            model=settings.embedding_model,
+            dimensions=settings.embedding_dimensions,
+            api_key=settings.embedding_api_key,
+        )
+    )
+    store = open_store(settings.data, limits)
     return Runtime(
-        store=open_store(settings.data, limits),
+        store=store,
         limits=limits,
+        query_vectors=QueryVectors(embedder),
+        index=None if embedder is None else IndexWorker(store, embedder),
         fetcher=Fetcher(
             roots=settings.ingest_roots,
             hosts=settings.ingest_hosts,
@@ -49,6 +64,7 @@ def build_application(settings: Settings, runtime: Runtime) -> App:
         surfaces=[Surface(profile) for profile in profiles],
         capability_routes=settings.capability_routes,
         notification_status=settings.notification_status,
+        background=() if runtime.index is None else (runtime.index.run,),
     )
     return build_app(serving)
 

@@ -36,7 +36,10 @@ async def call(
         checked = validate(tool.arguments, arguments, strict=not from_text)
         seconds_max = tool.seconds_max or call.runtime.limits.tool_seconds_max
         async with asyncio.timeout(seconds_max):
-            return await tool.handler(call, checked)
+            answer = await tool.handler(call, checked)
+        if tool.effect != "read" and call.runtime.index is not None:
+            call.runtime.index.wake()
+        return answer
     except TimeoutError:
         outcome = DeadlineExceeded.code
         raise DeadlineExceeded(f"{tool.name} took longer than {seconds_max:g} s.") from None

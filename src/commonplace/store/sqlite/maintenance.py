@@ -1,0 +1,146 @@
+"""The index pipeline's side of the store: the outbox, the vectors and their state.
+
+It belongs to the server, not to a tenant: it works by storage keys across all namespaces, and no
+tool can reach it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import apsw
+
+from commonplace.model.vector import Vectors
+from commonplace.store import statements
+from commonplace.store.port import (
+    DocumentState,
+    IndexCounts,
+    LeasedChange,
+    ModelVectors,
+    Passage,
+    PendingLag,
+)
+from commonplace.store.sqlite.vector_index import pack
+
+_SQL = statements.load("commonplace.store.sqlite", "index.sql")
+
+
+class Maintenance:
+    def __init__(self, raw: apsw.Connection) -> None:
+        self._raw = raw
+
+    # The outbox
+
+    def lease(self, *, limit: int, now_us: int, leased_until_us: int) -> list[LeasedChange]:
+        """One entry for each document: its newest leased change stands for the older ones."""
+        rows = self._raw.execute(
+            _SQL["lease"], {"limit": limit, "now_us": now_us, "leased_until_us": leased_until_us}
+        ).fetchall()
+        newest: dict[int, LeasedChange] = {}
+        for outbox_key, document_key, attempts in sorted(rows):
+            newest[document_key] = LeasedChange(outbox_key, document_key, attempts)
+        return list(newest.values())
+
+    def finish(self, change: LeasedChange) -> None:
+        self._raw.execute(_SQL["finish"], _keys(change))
+
+    def retry(self, change: LeasedChange, *, not_before_us: int, error: str) -> None:
+        values = {**_keys(change), "not_before_us": not_before_us, "error": error}
+        self._raw.execute(_SQL["retry"], values)
+
+    def park(self, change: LeasedChange, error: str) -> None:
+        self._raw.execute(_SQL["park"], {**_keys(change), "error": error})
+
+    def unpark(self) -> None:
+        self._raw.execute(_SQL["unpark"])
+
+    def enqueue(self, document_keys: Iterable[int], at_us: int) -> int:
+        """Ask for documents to be indexed; how many were asked for."""
+        count = 0
+        for document_key in document_keys:
+            self._raw.execute(_SQL["enqueue"], {"document_key": document_key, "at_us": at_us})
+            count += self._raw.changes()
+            self._raw.execute(_SQL["set_pending"], {"document_key": document_key})
+        return count
+
+    # Documents and their vectors
+
+    def document_state(self, document_key: int) -> DocumentState | None:
+        row = self._raw.execute(_SQL["document_state"], {"document_key": document_key}).fetchone()
+        return None if row is None else DocumentState(document_key, *row[:4], bool(row[4]))
+
+    def chunks_without_vector(self, document_key: int, model_id: int) -> list[Passage]:
+        values = {"document_key": document_key, "model_id": model_id}
+        return [Passage(*row) for row in self._raw.execute(_SQL["chunks_without_vector"], values)]
+
+    def put_vectors(self, model_id: int, chunk_keys: Sequence[int], vectors: Vectors) -> None:
+        for chunk_key, vector in zip(chunk_keys, vectors, strict=True):
+            values = {"model_id": model_id, "chunk_key": chunk_key}
+            self._raw.execute(_SQL["put_vector"], {**values, "vector": pack(vector)})
+            if self._raw.changes():
+                self._raw.execute(_SQL["log_change"], values)
+
+    def set_ready(self, document_key: int, revision: int) -> None:
+        values = {"document_key": document_key, "revision": revision}
+        self._raw.execute(_SQL["set_ready"], values)
+
+    def set_error(self, document_key: int, revision: int, error: str) -> None:
+        values = {"document_key": document_key, "revision": revision, "error": error}
+        self._raw.execute(_SQL["set_error"], values)
+
+    def trim_changes(self, kept: int) -> None:
+        self._raw.execute(_SQL["trim_changes"], {"kept": kept})
+
+    # Models
+
+    def model_id(self, identity: str, dimensions: int, now_us: int) -> int:
+        """The number of a model; one that is new here gets one."""
+        self._raw.execute(
+            _SQL["add_model"],
+            {"identity": identity, "dimensions": dimensions, "created_at_us": now_us},
+        )
+        row = self._raw.execute(_SQL["model"], {"identity": identity}).fetchone()
+        assert row is not None, "it was added just now"  # noqa: S101
+        return int(row[0])
+
+    def models(self) -> list[ModelVectors]:
+        return [ModelVectors(*row) for row in self._raw.execute(_SQL["models"])]
+
+    def drop_other_models(self, model_id: int) -> int:
+        self._raw.execute(_SQL["drop_other_models"], {"model_id": model_id})
+        return self._raw.changes()
+
+    # Looking for what is wrong
+
+    def missing_page(self, model_id: int, *, after: int, limit: int) -> list[int]:
+        values = {"model_id": model_id, "after": after, "limit": limit}
+        return [row[0] for row in self._raw.execute(_SQL["missing_page"], values)]
+
+    def stuck_page(self, *, after: int, limit: int) -> list[int]:
+        values = {"after": after, "limit": limit}
+        return [row[0] for row in self._raw.execute(_SQL["stuck_page"], values)]
+
+    def orphan_vectors(self, limit: int) -> list[tuple[int, int]]:
+        return [(row[0], row[1]) for row in self._raw.execute(_SQL["orphan_vectors"], {"limit": limit})]
+
+    def delete_vectors(self, vectors: Iterable[tuple[int, int]]) -> None:
+        for model_id, chunk_key in vectors:
+            values = {"model_id": model_id, "chunk_key": chunk_key}
+            self._raw.execute(_SQL["delete_vector"], values)
+            self._raw.execute(_SQL["log_change"], values)
+
+    def ghost_documents(self, model_id: int, limit: int) -> list[tuple[int, str]]:
+        values = {"model_id": model_id, "limit": limit}
+        return [(row[0], row[1]) for row in self._raw.execute(_SQL["ghost_documents"], values)]
+
+    def counts(self, model_id: int) -> IndexCounts:
+        row = self._raw.execute(_SQL["counts"], {"model_id": model_id}).fetchone()
+        return IndexCounts(*row) if row is not None else IndexCounts(*[0] * 8)
+
+    def pending_lag(self) -> PendingLag:
+        row = self._raw.execute(_SQL["pending_instants"]).fetchone()
+        return PendingLag(*row) if row is not None else PendingLag(0, None, None)
+
+
+def _keys(change: LeasedChange) -> dict[str, int]:
+    return {"document_key": change.document_key, "outbox_key": change.outbox_key}
