@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import uvloop
 
@@ -145,13 +146,13 @@ class _Connection(asyncio.Protocol):
         self._sent_s = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)
         self._send_next()
 
     def _send_next(self) -> None:
         made = next(self._requests, None)
         if made is None:
+            self._over.set_result(None)
             self._transport.close()
             return
         self._sent_s = time.perf_counter()
@@ -172,15 +173,12 @@ class _Connection(asyncio.Protocol):
         self._send_next()
 
     def connection_lost(self, problem: Exception | None) -> None:
-        if self._received:
-            self._fail(f"the connection closed within an answer: {problem}")
-        elif not self._over.done():
-            self._over.set_result(None)
+        self._fail(f"the connection closed before the answer was whole: {problem}")
 
     def _fail(self, why: str) -> None:
         if not self._over.done():
             self._over.set_exception(RuntimeError(why))
-        self._transport.close()
+            self._transport.close()
 
 
 def _is_whole(received: bytes) -> bool:

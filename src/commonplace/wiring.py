@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from commonplace.embed.open import EmbedderSettings, open_embedder
 from commonplace.errors import ConfigurationError
 from commonplace.find.query_vector import QueryVectors
 from commonplace.index.worker import IndexWorker
 from commonplace.keep.fetch import Fetcher
+from commonplace.protocol.conformance.surface import ConformanceSurface
 from commonplace.protocol.surface import Surface
 from commonplace.settings import Settings
 from commonplace.store.open import open_store
@@ -19,6 +21,9 @@ from commonplace.web.app import App, Serving, build_app
 from commonplace.web.auth import Authenticator, AuthRules
 from commonplace.web.gate import Gate
 from commonplace.web.guard import GuardRules
+from commonplace.web.issuer import IssuerKeys
+from commonplace.web.oauth import TokenVerifier
+from commonplace.web.resource import ProtectedResource
 
 
 def build_runtime(settings: Settings) -> Runtime:
@@ -47,26 +52,47 @@ def build_runtime(settings: Settings) -> Runtime:
     )
 
 
-def build_application(settings: Settings, runtime: Runtime) -> App:
+def build_application(
+    settings: Settings, runtime: Runtime, *, conformance: bool = False
+) -> App:
+    """`conformance` adds the fixtures that the official suite calls."""
     profiles = all_profiles(settings.profiles)
     _require_known(settings.capability_routes, profiles)
+    auth_rules = _auth_rules(settings, profiles)
     serving = Serving(
         runtime=runtime,
-        authenticator=Authenticator(
-            runtime.store, AuthRules(open_full_profile=settings.public_full_profile)
-        ),
+        authenticator=Authenticator(runtime.store, auth_rules),
         gate=Gate(settings.limits.requests_max, settings.limits.requests_per_key_max),
         guard=GuardRules(
             body_bytes_max=settings.limits.request_body_bytes_max,
-            allowed_hosts=(*settings.allowed_hosts, settings.host),
+            allowed_hosts=_own_hosts(settings),
             allowed_origins=settings.allowed_origins,
         ),
-        surfaces=[Surface(profile) for profile in profiles],
+        surfaces=[(ConformanceSurface if conformance else Surface)(known) for known in profiles],
         capability_routes=settings.capability_routes,
         notification_status=settings.notification_status,
+        extra_routes={} if auth_rules.resource is None else auth_rules.resource.routes(),
         background=() if runtime.index is None else (runtime.index.run,),
     )
     return build_app(serving)
+
+
+def _auth_rules(settings: Settings, profiles: Sequence[Profile]) -> AuthRules:
+    if not settings.oauth_issuer:
+        return AuthRules(open_full_profile=settings.public_full_profile)
+    resource = ProtectedResource(settings.public_url, settings.oauth_issuer, tuple(profiles))
+    keys = IssuerKeys(settings.oauth_issuer, settings.limits)
+    return AuthRules(
+        verify_token=TokenVerifier(keys, resource, settings.oauth_audience),
+        resource=resource,
+        open_full_profile=settings.public_full_profile,
+    )
+
+
+def _own_hosts(settings: Settings) -> tuple[str, ...]:
+    """Names under which the server may be called, beside those of loopback."""
+    public = urlsplit(settings.public_url).hostname
+    return (*settings.allowed_hosts, settings.host, *((public,) if public else ()))
 
 
 def _require_known(routes: dict[str, Any], profiles: Sequence[Profile]) -> None:

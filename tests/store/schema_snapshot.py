@@ -1,6 +1,6 @@
 """The schema as one file to read, made from the migrations.
 
-    python -m tests.store.schema_snapshot      write src/commonplace/store/sqlite/schema.sql anew
+python -m tests.store.schema_snapshot      write src/commonplace/store/sqlite/schema.sql anew
 """
 
 from __future__ import annotations

@@ -282,8 +282,7 @@ def test_no_write_is_left_hanging_by_a_close_beside_it(path: Path) -> None:
             futures: list[Future[Any]] = futures,
         ) -> None:
             line.wait()
-            for _ in range(20):
-                futures.append(writer.submit(lambda raw: None))
+            futures.extend(writer.submit(lambda raw: None) for _ in range(20))
 
         threads = [threading.Thread(target=submit) for _ in range(3)]
         for thread in threads:

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import json
-import socket
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import httpx2 as httpx
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from tests.server import Server
 from tests.web.urls import at, refusal
-
-CODES = {"BAD_REQUEST", "INVALID_ARGUMENT", "NOT_FOUND", "METHOD_NOT_ALLOWED", "CONFLICT"}
 
 
 def everything(client: httpx.Client) -> dict[str, Any]:
@@ -229,9 +223,7 @@ class TestFields:
     @pytest.mark.parametrize(
         ("change", "field"), [row[1:] for row in WRONG_FIELDS], ids=[row[0] for row in WRONG_FIELDS]
     )
-    def test_on_create(
-        self, untouched: httpx.Client, change: dict[str, Any], field: str
-    ) -> None:
+    def test_on_create(self, untouched: httpx.Client, change: dict[str, Any], field: str) -> None:
         body = {"path": "wrong/field", "content": "x", **change}
         answer = untouched.post("/documents", content=json.dumps(body))
         details = refusal(answer, 422, "INVALID_ARGUMENT")
@@ -246,9 +238,7 @@ class TestFields:
             if None not in row[1].values() and not row[1].keys() & {"path", "upsert"}
         ],
     )
-    def test_on_update(
-        self, untouched: httpx.Client, change: dict[str, Any], field: str
-    ) -> None:
+    def test_on_update(self, untouched: httpx.Client, change: dict[str, Any], field: str) -> None:
         answer = untouched.put(at("target"), content=json.dumps(change))
         assert refusal(answer, 422, "INVALID_ARGUMENT")["field"] == field
 
@@ -374,269 +364,6 @@ class TestQueryStrings:
         "query",
         ['"', "*", "-", "-a", "NEAR(", "a AND", "title:", "(", "^", "{x} : y", "\x00", "😀", "'"],
     )
-    def test_an_odd_search_is_only_an_odd_search(
-        self, untouched: httpx.Client, query: str
-    ) -> None:
+    def test_an_odd_search_is_only_an_odd_search(self, untouched: httpx.Client, query: str) -> None:
         answer = untouched.get("/search", params={"query": query})
         assert answer.status_code == 200, answer.text
-
-
-@dataclass(frozen=True, slots=True)
-class RawAnswer:
-    status: int
-    body: bytes
-
-    def refused(self, status: int, code: str) -> None:
-        assert self.status == status, self.body
-        assert json.loads(self.body)["code"] == code
-
-
-def exchange(server: Server, request: bytes, seconds_max: float = 10) -> RawAnswer:
-    """Send these bytes, as they are, on a connection of their own."""
-    with socket.create_connection(("127.0.0.1", server.port), timeout=seconds_max) as connection:
-        connection.sendall(request)
-        answer = httpx_free_response(connection)
-    return answer
-
-
-def httpx_free_response(connection: socket.socket) -> RawAnswer:
-    received = b""
-    while b"\r\n\r\n" not in received:
-        part = connection.recv(65536)
-        if not part:
-            return RawAnswer(0, received)
-        received += part
-    head, _, body = received.partition(b"\r\n\r\n")
-    lines = head.split(b"\r\n")
-    headers = {
-        name.strip().lower(): value.strip()
-        for name, _, value in (line.partition(b":") for line in lines[1:])
-    }
-    length = int(headers.get(b"content-length", b"-1"))
-    while length < 0 or len(body) < length:
-        part = connection.recv(65536)
-        if not part:
-            break
-        body += part
-    return RawAnswer(int(lines[0].split()[1]), body)
-
-
-def raw_request(target: bytes, *headers: bytes, method: bytes = b"GET", body: bytes = b"") -> bytes:
-    lines = [method + b" " + target + b" HTTP/1.1", b"Host: localhost", b"Connection: close"]
-    if body:
-        lines.append(b"Content-Length: %d" % len(body))
-    return b"\r\n".join([*lines, *headers, b"", body])
-
-
-class TestRawUrls:
-    @pytest.mark.parametrize("url", [b"%ff", b"a/%80", b"%ED%A0%80", b"%C0%AE%C0%AE/etc"])
-    @pytest.mark.parametrize("method", [b"GET", b"PUT", b"DELETE"])
-    def test_an_id_that_is_not_utf_8(
-        self, target: Server, untouched: httpx.Client, method: bytes, url: bytes
-    ) -> None:
-        body = b'{"content": "x"}' if method == b"PUT" else b""
-        request = raw_request(b"/documents/" + url, method=method, body=body)
-        exchange(target, request).refused(400, "BAD_REQUEST")
-
-    @pytest.mark.parametrize(
-        ("url", "status", "code"),
-        [
-            (b"/documents/", 422, "INVALID_ARGUMENT"),
-            (b"/documents//", 422, "INVALID_ARGUMENT"),
-            (b"/documents/..", 422, "INVALID_ARGUMENT"),
-            (b"/documents/a/../b", 422, "INVALID_ARGUMENT"),
-            (b"/documents/%2e%2e/b", 422, "INVALID_ARGUMENT"),
-            (b"/documents/..%2Fb", 422, "INVALID_ARGUMENT"),
-            (b"/documents/a%00b", 422, "INVALID_ARGUMENT"),
-            (b"/documents/a%0Ab", 422, "INVALID_ARGUMENT"),
-            (b"/documents%0A", 404, "NOT_FOUND"),
-            (b"/health%0A", 404, "NOT_FOUND"),
-            (b"/documents/%", 404, "NOT_FOUND"),
-            (b"/documents/%zz", 404, "NOT_FOUND"),
-            (b"/documents/" + b"x" * 60_000, 422, "INVALID_ARGUMENT"),
-            (b"/documents//revisions", 422, "INVALID_ARGUMENT"),
-            (b"/documents/revisions/1", 404, "NOT_FOUND"),
-        ],
-    )
-    def test_an_odd_url(self, target: Server, url: bytes, status: int, code: str) -> None:
-        exchange(target, raw_request(url)).refused(status, code)
-
-    def test_no_host_at_all_is_http_1_0(self, target: Server) -> None:
-        assert exchange(target, b"GET /health HTTP/1.0\r\n\r\n").status == 200
-
-    def test_an_upgrade_to_something_else_is_ignored_or_refused(self, target: Server) -> None:
-        request = raw_request(
-            b"/documents",
-            b"Upgrade: websocket",
-            b"Sec-WebSocket-Version: 13",
-            b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
-        ).replace(b"Connection: close", b"Connection: Upgrade")
-        assert exchange(target, request).status < 500
-
-
-@pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    environment = {
-        "COMMONPLACE_REQUEST_BODY_BYTES_MAX": "4000",
-        "COMMONPLACE_DOCUMENT_BODY_BYTES_MAX": "1000",
-        "COMMONPLACE_METADATA_BYTES_MAX": "100",
-    }
-    data = tmp_path_factory.mktemp("small") / "data"
-    with Server(data, environment=environment) as server:
-        server.create("target", "a" * 990)
-        yield server
-
-
-class TestSize:
-    def test_a_body_of_known_length(self, small: Server) -> None:
-        body = json.dumps({"path": "known", "content": "x" * 5000}).encode()
-        answer = small.client.post("/documents", content=body)
-        assert refusal(answer, 413, "PAYLOAD_TOO_LARGE") == {"bytes_max": 4000}
-        refusal(small.client.get(at("known")), 404, "NOT_FOUND")
-
-    def test_a_body_that_is_announced_is_not_waited_for(self, small: Server) -> None:
-        request = raw_request(b"/documents", b"Content-Length: 99999999", method=b"POST")
-        exchange(small, request).refused(413, "PAYLOAD_TOO_LARGE")
-
-    def test_on_every_route(self, small: Server) -> None:
-        for method, url in (
-            ("POST", "/documents"),
-            ("GET", "/documents"),
-            ("PUT", "/documents/target"),
-            ("DELETE", "/documents/target"),
-            ("POST", "/batch-read"),
-            ("POST", "/search"),
-            ("GET", "/health"),
-            ("POST", "/nowhere"),
-        ):
-            answer = small.client.request(method, url, content=b"x" * 4001)
-            refusal(answer, 413, "PAYLOAD_TOO_LARGE")
-
-    def test_a_body_in_chunks_of_unknown_length(self, small: Server) -> None:
-        def parts() -> Iterator[bytes]:
-            yield b'{"path": "chunked", "content": "'
-            for _ in range(50):
-                yield b"x" * 100
-            yield b'"}'
-
-        answer = small.client.post("/documents", content=parts())
-        assert refusal(answer, 413, "PAYLOAD_TOO_LARGE") == {"bytes_max": 4000}
-        refusal(small.client.get(at("chunked")), 404, "NOT_FOUND")
-
-    def test_chunks_within_the_bound_are_one_body(self, small: Server) -> None:
-        whole = json.dumps({"path": "in-parts", "content": "x" * 900}).encode()
-        parts = (whole[at : at + 7] for at in range(0, len(whole), 7))
-        assert small.client.post("/documents", content=parts).status_code == 201
-
-    def test_a_document_that_is_too_long(self, small: Server) -> None:
-        client = small.client
-        for answer in (
-            client.post("/documents", json={"path": "long", "content": "x" * 1001}),
-            client.post("/documents", content='{"path": "long", "content": "%s"}' % ("ü" * 501)),
-            client.put(at("target"), json={"content": "x" * 1001}),
-            client.post("/ingest", json={"path": "long", "text": "x" * 1001}),
-        ):
-            details = refusal(answer, 422, "INVALID_ARGUMENT")
-            assert details == {"field": "content", "bytes_max": 1000}
-        refusal(client.get(at("long")), 404, "NOT_FOUND")
-
-    def test_a_patch_that_makes_it_too_long(self, small: Server) -> None:
-        for given in (
-            {"old_str": "a", "new_str": "aa", "replace_all": True},
-            {"old_str": "a" * 990, "new_str": "ü" * 600},
-        ):
-            answer = small.client.patch(at("target"), json=given)
-            assert refusal(answer, 422, "INVALID_ARGUMENT")["bytes_max"] == 1000
-        assert small.client.get(at("target")).json()["revision"] == 1
-
-    def test_metadata_that_grows_too_long(self, small: Server) -> None:
-        client = small.client
-        small.create("growing", metadata={"a": "x" * 60})
-        answer = client.put(at("growing"), json={"metadata": {"b": "x" * 60}})
-        assert refusal(answer, 422, "INVALID_ARGUMENT")["field"] == "metadata"
-        change = {"a": None, "b": "x" * 60}
-        client.put(at("growing"), json={"metadata": change}).raise_for_status()
-
-    def test_the_default_is_ten_mebibytes(self, target: Server) -> None:
-        limit = 10 * 1024 * 1024
-        given = {"path": "ten-mebibytes", "content": "0123456\n" * (limit // 8)}
-        target.client.post("/documents", json=given).raise_for_status()
-        document = target.client.get(at("ten-mebibytes")).json()
-        assert document["content"] == given["content"]
-        answer = target.client.put(at("ten-mebibytes"), json={"content": given["content"] + "x"})
-        assert refusal(answer, 422, "INVALID_ARGUMENT")["bytes_max"] == limit
-        target.client.delete(at("ten-mebibytes")).raise_for_status()
-
-
-TEXT = st.text(st.characters(exclude_categories=()), max_size=30)
-JSON_VALUE = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | TEXT,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
-    max_leaves=8,
-)
-FIELD = st.sampled_from(
-    "path document_id content title tags metadata mime parent_id upsert last_known_revision "
-    "old_str new_str replace_all replacements paths full source text query limit prefix".split()
-)
-JSON_BODY = st.dictionaries(FIELD | TEXT, JSON_VALUE, max_size=6).map(
-    lambda value: json.dumps(value).encode("utf-8", "surrogatepass")
-)
-SEGMENT = st.sampled_from(
-    [b"documents", b"a", b"..", b".", b"", b"revisions", b"1", b"diff", b"restore", b"move"]
-) | st.binary(max_size=8).map(lambda raw: b"".join(b"%%%02X" % byte for byte in raw))
-URL = st.one_of(
-    st.lists(SEGMENT, max_size=5).map(lambda parts: b"/documents/" + b"/".join(parts)),
-    st.lists(SEGMENT, max_size=3).map(lambda parts: b"/" + b"/".join(parts)),
-    st.sampled_from([b"/documents", b"/batch-read", b"/search", b"/ingest"]),
-)
-QUERY = st.lists(
-    st.tuples(
-        st.sampled_from(
-            [b"limit", b"offset", b"cursor", b"prefix", b"view", b"query", b"older", b"from_line"]
-        ),
-        st.sampled_from([b"0", b"1", b"-1", b"x", b"%00", b"%ff", b"9" * 30, b""])
-        | st.binary(max_size=6).map(lambda raw: b"".join(b"%%%02x" % byte for byte in raw)),
-    ),
-    max_size=3,
-).map(lambda pairs: b"?" + b"&".join(b"=".join(pair) for pair in pairs) if pairs else b"")
-METHOD = st.sampled_from([b"GET", b"POST", b"PUT", b"PATCH", b"DELETE", b"HEAD", b"BREW"])
-
-
-class TestAnythingAtAll:
-    @settings(
-        max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-    )
-    @given(
-        method=METHOD, url=URL, query=QUERY, body=st.one_of(JSON_BODY, st.binary(max_size=60))
-    )
-    def test_any_request_is_answered_without_a_fault(
-        self, target: Server, method: bytes, url: bytes, query: bytes, body: bytes
-    ) -> None:
-        answer = exchange(target, raw_request(url + query, method=method, body=body))
-        assert 200 <= answer.status < 500 or answer.status == 501, answer
-        if answer.status >= 400 and answer.body and method != b"HEAD":
-            try:
-                error = json.loads(answer.body)
-            except ValueError:
-                # A method that HTTP does not know never gets past the parser.
-                assert (method, answer.status) == (b"BREW", 400)
-            else:
-                assert set(error) == {"code", "message", "details", "request_id"}
-
-    @settings(
-        max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-    )
-    @given(junk=st.binary(max_size=200))
-    def test_bytes_that_are_no_request_are_refused_and_the_server_lives(
-        self, target: Server, junk: bytes
-    ) -> None:
-        with socket.create_connection(("127.0.0.1", target.port), timeout=10) as connection:
-            connection.sendall(junk + b"\r\n\r\n")
-            connection.shutdown(socket.SHUT_WR)
-            answer = httpx_free_response(connection)
-        assert answer.status < 500
-        assert target.client.get("/health").json()["status"] == "healthy"
-
-    def test_no_request_left_a_fault_in_the_log(self, target: Server) -> None:
-        assert '"level":"error"' not in target.log()
-        assert "Traceback" not in target.log()

@@ -42,7 +42,7 @@ class TestCreate:
         client.post("/documents", json=given).raise_for_status()
         document = read(client, "create/all")
         assert document["document_id"] == given["path"]
-        assert document["content_length"] == len(given["content"])  # type: ignore[arg-type]
+        assert document["content_length"] == len(given["content"])
         for name in ("content", "title", "tags", "metadata", "mime", "parent_id"):
             assert document[name] == given[name]
         assert document["revision"] == 1
@@ -118,9 +118,7 @@ class TestCreate:
             "mime": "text/html",
             "parent_id": "p",
         }
-        shared_server.client.post(
-            "/documents", json={**given, "upsert": True}
-        ).raise_for_status()
+        shared_server.client.post("/documents", json={**given, "upsert": True}).raise_for_status()
         document = read(shared_server.client, "create/upsert-all")
         for name in ("content", "title", "tags", "mime", "parent_id"):
             assert document[name] == given[name]
@@ -207,7 +205,7 @@ class TestUpdate:
     def test_metadata_is_merged_by_key_and_null_removes(self, shared_server: Server) -> None:
         client = shared_server.client
         shared_server.create("update/meta", metadata={"a": 1, "b": {"x": 1, "y": 2}, "c": 3})
-        change = {"a": None, "b": {"x": 9}, "d": [], "never-there": None}
+        change: dict[str, Any] = {"a": None, "b": {"x": 9}, "d": [], "never-there": None}
         client.put(at("update/meta"), json={"metadata": change}).raise_for_status()
         assert read(client, "update/meta")["metadata"] == {"b": {"x": 9}, "c": 3, "d": []}
 

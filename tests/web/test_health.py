@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-import commonplace
 import httpx2 as httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+import commonplace
 from tests.server import Server
 from tests.web.urls import at
 

@@ -76,7 +76,7 @@ class TestDocumentUrls:
             "sign/a&b;c",
             "sign/a\\b",
             "sign/ünï/日本語/😀",
-            'sign/"quotes" and \'more\'',
+            "sign/\"quotes\" and 'more'",
             "sign/<a>{b}[c]|d^e`f",
             "sign/.hidden",
             "sign/a..b",
@@ -196,7 +196,7 @@ class TestRequestId:
         "given", ["", "a b", "x" * 129, 'quote"', "a\tb", "ä", "<script>", "a,b"]
     )
     def test_an_odd_one_is_replaced(self, client: httpx.Client, given: str) -> None:
-        headers = {"X-Request-ID": given.encode("latin-1")}
+        headers = {b"X-Request-ID": given.encode("latin-1")}
         answer = client.get(at("no-such-document"), headers=headers)
         assert re.fullmatch(r"[0-9a-f]{16}", answer.headers["X-Request-ID"])
         assert answer.json()["request_id"] == answer.headers["X-Request-ID"]
@@ -264,7 +264,8 @@ class TestMethods:
             assert client.request(method, url).status_code != 405
 
     @pytest.mark.parametrize(
-        "url", ["/", "/document", "/documentsx", "/health/", "/documents/../health/x", "/.env", "//"]
+        "url",
+        ["/", "/document", "/documentsx", "/health/", "/documents/../health/x", "/.env", "//"],
     )
     def test_an_unknown_route_is_not_found(self, client: httpx.Client, url: str) -> None:
         for method in ("GET", "POST", "DELETE"):
@@ -317,7 +318,9 @@ class TestWhoMayCall:
         refusal(answer, 403, "FORBIDDEN")
         refusal(client.get(at("csrf/a")), 404, "NOT_FOUND")
 
-    @pytest.mark.parametrize("origin", ["http://localhost:3000", "https://127.0.0.1", "http://[::1]"])
+    @pytest.mark.parametrize(
+        "origin", ["http://localhost:3000", "https://127.0.0.1", "http://[::1]"]
+    )
     def test_pages_of_this_machine_may(self, client: httpx.Client, origin: str) -> None:
         assert client.get("/health", headers={"Origin": origin}).status_code == 200
 

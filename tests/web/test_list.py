@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import sqlite3
+import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
@@ -60,7 +61,7 @@ PREFIXES = (
     "no/such/path/",
 )
 
-ORDERED = aORDERED
+ORDERED = alive_ids()
 
 
 def expected(prefix: str) -> list[str]:
@@ -335,7 +336,7 @@ class TestOrderAndPrefix:
     def test_all_kinds_of_signs_in_byte_order(self, shared_server: Server) -> None:
         names = [
             *"AZaz09_-.~!$&'()*+,;=@ %\\\"<>[]^`{|}#?",
-            *("é", "É", "ß", "ſ", "ﬁ", "日", "\ue000", "\uffee", "😀", "\U0010fffd"),
+            *("é", "É", "ß", "\u017f", "ﬁ", "日", "\ue000", "\uffee", "😀", "\U0010fffd"),
             *("a0", "aA", "a_", "aa", "a/b", "a-b", "a b", "a!", "aé", "Aa"),
         ]
         made = [f"bytes/x{name}x" for name in names]
@@ -361,10 +362,8 @@ class TestOrderAndPrefix:
             assert answer.json()["details"]["field"] == "prefix"
             assert not prefix.isprintable()
             return
-        page = answer.json()
-        # Characters that NFC changes cannot be in an id, so the oracle need not know of them.
-        assert ids(page) == expected(prefix.lstrip("/"))[:100] or not tail.isascii()
-        assert all(one.startswith(prefix.lstrip("/")) for one in ids(page)) or not tail.isascii()
+        literal = unicodedata.normalize("NFC", prefix).lstrip("/")
+        assert ids(answer.json()) == expected(literal)[:100]
 
 
 def like_pattern(prefix: str, escaped_in_order: str = "\\%_") -> str:
@@ -413,7 +412,9 @@ class TestEscaping:
         assert listed == found_by_pattern(by_pattern, like_pattern(prefix))
 
     @pytest.mark.requirement("000/R1")
-    @pytest.mark.parametrize("order", ["", "\\", "%_", "\\%", "\\_", "%\\_", "%_\\", "_%\\", "_\\%"])
+    @pytest.mark.parametrize(
+        "order", ["", "\\", "%_", "\\%", "\\_", "%\\_", "%_\\", "_%\\", "_\\%"]
+    )
     def test_every_wrong_escaping_would_be_caught(
         self, corpus: httpx.Client, by_pattern: sqlite3.Connection, order: str
     ) -> None:

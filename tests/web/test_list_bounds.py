@@ -35,23 +35,24 @@ def ids(page: dict[str, Any]) -> list[str]:
     return [item["document_id"] for item in page["items"]]
 
 
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    data = tmp_path_factory.mktemp("many") / "data"
+    runtime = build_runtime(settings.load({"data": str(data)}, environment={}))
+
+    def fill(writer: Writer) -> None:
+        for number in range(COUNT):
+            new = NewDocument(f"many/{number:06}", body="text")
+            create(writer, new, Actor("test"), runtime.limits)
+
+    asyncio.run(runtime.store.write(LOCAL.scope, fill))
+    runtime.store.close()
+    with Server(data) as server:
+        yield server.client
+
+
 class TestManyDocuments:
     """X-17: an offset has an end; the caller is told before it runs into it."""
-
-    @pytest.fixture(scope="module")
-    def many(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-        data = tmp_path_factory.mktemp("many") / "data"
-        runtime = build_runtime(settings.load({"data": str(data)}, environment={}))
-
-        def fill(writer: Writer) -> None:
-            for number in range(COUNT):
-                new = NewDocument(f"many/{number:06}", body="text")
-                create(writer, new, Actor("test"), runtime.limits)
-
-        asyncio.run(runtime.store.write(LOCAL.scope, fill))
-        runtime.store.close()
-        with Server(data) as server:
-            yield server.client
 
     @pytest.mark.requirement("000/PG.04")
     def test_the_largest_offset_is_accepted(self, many: httpx.Client) -> None:
@@ -105,20 +106,21 @@ class TestManyDocuments:
         assert "hint" not in page
 
 
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    environment = {"COMMONPLACE_LIST_RESPONSE_BYTES_MAX": str(BYTES_MAX)}
+    data = tmp_path_factory.mktemp("guarded") / "data"
+    with Server(data, environment=environment) as server:
+        for number in range(40):
+            server.create(f"page/{number:02}", title="t" * (17 * number), tags=["a", "b"])
+        server.create("wide/1-small")
+        server.create("wide/2-too-wide", tags=[f"{number:064}" for number in range(60)])
+        server.create("wide/3-small")
+        yield server
+
+
 class TestBytes:
     """X-18: the guard cuts a page and says so; an item that cannot be sent at all is an error."""
-
-    @pytest.fixture(scope="module")
-    def guarded(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-        environment = {"COMMONPLACE_LIST_RESPONSE_BYTES_MAX": str(BYTES_MAX)}
-        data = tmp_path_factory.mktemp("guarded") / "data"
-        with Server(data, environment=environment) as server:
-            for number in range(40):
-                server.create(f"page/{number:02}", title="t" * (17 * number), tags=["a", "b"])
-            server.create("wide/1-small")
-            server.create("wide/2-too-wide", tags=[f"{number:064}" for number in range(60)])
-            server.create("wide/3-small")
-            yield server
 
     @pytest.mark.requirement("000/P1.11", "X-18")
     def test_a_page_is_cut_and_says_so(self, guarded: Server) -> None:
@@ -132,9 +134,7 @@ class TestBytes:
     @pytest.mark.requirement("000/P1.11", "X-18")
     @pytest.mark.parametrize("by", ["offset", "cursor"])
     @pytest.mark.parametrize("limit", [3, 10, 40, 100])
-    def test_all_pages_together_are_everything(
-        self, guarded: Server, by: str, limit: int
-    ) -> None:
+    def test_all_pages_together_are_everything(self, guarded: Server, by: str, limit: int) -> None:
         seen: list[str] = []
         more: dict[str, Any] = {}
         while True:

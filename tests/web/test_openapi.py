@@ -91,7 +91,9 @@ def test_every_documented_argument_is_known_to_the_server(
     """An argument may be refused for its value, never as one that does not exist."""
     for method, url in sorted(operations(document)):
         query, body = arguments(document["paths"][url][method])
-        for name, schema in [(name, one["schema"]) for name, one in query.items()] + [*body.items()]:
+        for name, schema in [(name, one["schema"]) for name, one in query.items()] + [
+            *body.items()
+        ]:
             value = value_for(schema)
             given: dict[str, Any] = (
                 {"params": {name: value}} if name in query else {"json": {name: value}}
@@ -121,8 +123,12 @@ def test_required_arguments_are_required(document: dict[str, Any], client: httpx
 
 def test_every_tool_has_its_operation(document: dict[str, Any]) -> None:
     """All but the two ways of reading, which share one URL."""
-    ids = {operation["operationId"] for item in document["paths"].values()
-           for operation in item.values() if "operationId" in operation}
+    ids = {
+        operation["operationId"]
+        for item in document["paths"].values()
+        for operation in item.values()
+        if "operationId" in operation
+    }
     assert {tool.name for tool in catalog.ALL} - ids <= {"get_document_for_rewrite"}
 
 

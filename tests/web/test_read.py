@@ -129,7 +129,8 @@ class TestPreview:
         assert "related" not in preview(shared_server.client, "read/unrelated", related="false")
 
     @pytest.mark.parametrize(
-        "title", ['"', "-", "*", "AND OR NOT", "title:", '-"x', "(((", "NEAR(a b)", "^a", "a:b", "''"]
+        "title",
+        ['"', "-", "*", "AND OR NOT", "title:", '-"x', "(((", "NEAR(a b)", "^a", "a:b", "''"],
     )
     def test_a_title_that_looks_like_a_query_is_harmless(
         self, client: httpx.Client, title: str

@@ -91,17 +91,18 @@ def _export(session: context.Session, folder: Path, prefix: str) -> Exported:
     with _create(partial) as manifest:
         manifest.write(header())
         for page in pages(session, prefix, None):
-            for head in page["items"]:
+            for item in page["items"]:
+                document_id = item["document_id"]
                 try:
-                    document, operation, earlier = _with_history(session, head.document_id)
+                    document, operation, earlier = _with_history(session, document_id)
                 except NotFound:
                     continue  # deleted since the page was read
-                name = names.name_for(head.document_id)
+                name = names.name_for(document_id)
                 _write_file(exported, root, name, document)
                 manifest.write(line(document, operation, name, earlier))
                 exported.documents += 1
                 exported.revisions += len(earlier)
-                exported.renamed += name != head.document_id
+                exported.renamed += name != document_id
     # Only a manifest that is complete gets its name.
     partial.replace(folder / MANIFEST_NAME)
     return exported

@@ -14,7 +14,6 @@ from commonplace.limits import (
     SEARCH_LIMIT_DEFAULT,
     SEARCH_LIMIT_MAX,
 )
-from commonplace.model.document import DocumentHead
 from commonplace.tools.documents import list_documents, search_knowledge
 from commonplace.tools.spec import Answer
 
@@ -43,13 +42,15 @@ def ls(
     as_json: bool,
 ) -> None:
     """List documents whose path starts with PREFIX, in byte order."""
-    shown_count, next_cursor = 0, cursor
+    shown_count, next_cursor = 0, None
+    # Only once the first page is here: an error is to stand alone.
+    opening = '{\n  "items": ['
     with context.opened(options) as session:
-        if as_json:
-            click.echo('{\n  "items": [', nl=False)
         for page in pages(session, prefix, None if show_all else limit, cursor):
             if as_json:
+                click.echo(opening, nl=False)
                 _echo_json_items(page["items"], is_first=shown_count == 0)
+                opening = ""
             else:
                 _echo_items(page["items"], is_long)
             shown_count += page["count"]
@@ -78,29 +79,29 @@ def pages(
             left -= page["count"]
 
 
-def _echo_items(heads: list[DocumentHead], is_long: bool) -> None:
+def _echo_items(items: list[dict[str, Any]], is_long: bool) -> None:
     if not is_long:
-        for head in heads:
-            click.echo(head.document_id)
+        for item in items:
+            click.echo(item["document_id"])
         return
     rows = [
         (
-            head.document_id,
-            str(head.revision),
-            context.printable(head.title),
-            context.printable(", ".join(head.tags)),
+            item["document_id"],
+            str(item["revision"]),
+            context.printable(item["title"]),
+            context.printable(", ".join(item["tags"])),
         )
-        for head in heads
+        for item in items
     ]
     context.echo_table(rows, right=frozenset({1}))
 
 
-def _echo_json_items(heads: list[DocumentHead], *, is_first: bool) -> None:
+def _echo_json_items(items: list[dict[str, Any]], *, is_first: bool) -> None:
     """Item by item, so that a list of any length needs no more memory than a page."""
-    for number, head in enumerate(heads):
+    for number, item in enumerate(items):
         comma = "" if is_first and number == 0 else ","
-        item = context.as_json(head).replace("\n", "\n    ")
-        click.echo(f"{comma}\n    {item}", nl=False)
+        shown = context.as_json(item).replace("\n", "\n    ")
+        click.echo(f"{comma}\n    {shown}", nl=False)
 
 
 @click.command()

@@ -27,8 +27,11 @@ _BACKLOG = 2048
 @click.option("--port", type=int, help="Port to serve on.")
 @click.option("--data", type=click.Path(path_type=Path), help="Folder of the database.")
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]))
+@click.option("--conformance", is_flag=True, help="Add the fixtures of the MCP conformance suite.")
 @click.pass_obj
-def serve(options: context.Options, /, data: Path | None, **flags: Any) -> None:
+def serve(
+    options: context.Options, /, data: Path | None, conformance: bool, **flags: Any
+) -> None:
     """Serve the documents over HTTP."""
     if data is not None:
         options = context.Options(data=data, config=options.config)
@@ -37,7 +40,7 @@ def serve(options: context.Options, /, data: Path | None, **flags: Any) -> None:
     runtime = wiring.build_runtime(settings)
     try:
         _require_closed(settings, runtime)
-        app = wiring.build_application(settings, runtime)
+        app = wiring.build_application(settings, runtime, conformance=conformance)
         config = uvicorn.Config(
             app,
             host=settings.host,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from dataclasses import dataclass
+from typing import Any
 
 import orjson
 
@@ -15,7 +16,6 @@ from commonplace.limits import (
     READ_CUT_CHARS,
     READ_LINES_MAX,
 )
-from commonplace.model.document import DocumentHead
 from commonplace.store.port import Reader
 
 
@@ -71,7 +71,8 @@ def _lines(body: str, first: int, count: int) -> Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    heads: list[DocumentHead]
+    items: list[dict[str, Any]]
+    """What is shown of each document, ready for JSON."""
     truncated: bool
     """The bytes allowed or the largest offset cut the page or the way to the next one."""
     next_offset: int | None
@@ -83,26 +84,35 @@ def list_page(
 ) -> Page:
     after = None if cursor is None else _read_cursor(cursor, prefix)
     heads = reader.documents.heads(prefix, after=after, offset=offset, limit=limit + 1)
-    page = heads[:limit]
-    kept = _fitting(page, bytes_max)
+    items = [
+        {
+            "document_id": document_id,
+            "parent_id": parent_id,
+            "title": title,
+            "tags": tags,
+            "revision": revision,
+        }
+        for document_id, parent_id, title, tags, revision in heads[:limit]
+    ]
+    kept = _fitting(items, bytes_max)
     more = len(heads) > kept
     next_offset = offset + kept if more and cursor is None else None
     beyond = next_offset is not None and next_offset > LIST_OFFSET_MAX
     return Page(
-        heads=page[:kept],
-        truncated=kept < len(page) or beyond,
+        items=items[:kept],
+        truncated=kept < len(items) or beyond,
         next_offset=None if beyond else next_offset,
-        next_cursor=_write_cursor(prefix, page[kept - 1].document_id) if more else None,
+        next_cursor=_write_cursor(prefix, heads[kept - 1].document_id) if more else None,
     )
 
 
-def _fitting(heads: list[DocumentHead], bytes_max: int) -> int:
-    """How many of the heads an answer of that size can hold."""
-    if len(orjson.dumps(heads)) <= bytes_max:
-        return len(heads)
+def _fitting(items: list[dict[str, Any]], bytes_max: int) -> int:
+    """How many of the items an answer of that size can hold."""
+    if len(orjson.dumps(items)) <= bytes_max:
+        return len(items)
     size_bytes = 0
-    for number, head in enumerate(heads):
-        size_bytes += len(orjson.dumps(head)) + 1
+    for number, item in enumerate(items):
+        size_bytes += len(orjson.dumps(item)) + 1
         if size_bytes > bytes_max:
             break
     if number == 0:

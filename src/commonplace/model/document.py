@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 VectorStatus = Literal["pending", "ready", "error", "skipped"]
 Operation = Literal["create", "update", "patch", "delete", "restore", "import"]
@@ -48,9 +48,8 @@ class Document:
         return content_hash(self.body)
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentHead:
-    """What a list shows."""
+class DocumentHead(NamedTuple):
+    """What a list shows. A tuple, because lists make fifty at a time and it is made the fastest."""
 
     document_id: str
     parent_id: str | None

@@ -83,7 +83,7 @@ async def answer(request: Request) -> dict[str, Any]:
     if request.version.era == "legacy":
         return result
     # The result of a call or a read is made for this answer alone, so it may be added to.
-    result["resultType"] = "complete"
+    result.setdefault("resultType", "complete")
     result["_meta"] = {**result.get("_meta", {}), **_MODERN_META}
     if method.ttl_ms is not None:
         result["ttlMs"] = method.ttl_ms
@@ -95,7 +95,7 @@ async def _initialize(request: Request) -> dict[str, Any]:
     version = negotiated(request.message.params.get("protocolVersion"))
     return {
         "protocolVersion": version.name,
-        "capabilities": request.surface.capabilities,
+        "capabilities": {**request.surface.capabilities, "logging": {}},
         "serverInfo": SERVER_INFO,
         "instructions": INSTRUCTIONS,
         "_meta": _schema_meta(request.surface),
@@ -104,7 +104,7 @@ async def _initialize(request: Request) -> dict[str, Any]:
 
 async def _discover(request: Request) -> dict[str, Any]:
     return {
-        "supportedVersions": [name for name, known in VERSIONS.items() if known.era == "modern"],
+        "supportedVersions": list(VERSIONS),
         "capabilities": request.surface.capabilities,
         "instructions": INSTRUCTIONS,
         "_meta": _schema_meta(request.surface),
@@ -135,8 +135,9 @@ async def _list_tools(request: Request) -> dict[str, Any]:
 
 
 async def _call_tool(request: Request) -> dict[str, Any]:
+    name, arguments = request.text("name"), request.mapping("arguments")
     return await request.surface.call_tool(
-        request.text("name"), request.mapping("arguments"), request.call, request.version
+        name, arguments, request.call, request.version, request.message
     )
 
 
@@ -153,6 +154,11 @@ async def _read_resource(request: Request) -> dict[str, Any]:
         raise ProtocolError(INVALID_PARAMS, missing.message, missing.data) from None
 
 
+async def _subscribe(request: Request) -> dict[str, Any]:
+    request.surface.subscribe(request.text("uri"))
+    return {}
+
+
 async def _list_templates(request: Request) -> dict[str, Any]:
     _refuse_cursor(request)
     return {"resourceTemplates": request.surface.list_resource_templates()}
@@ -167,7 +173,7 @@ async def _get_prompt(request: Request) -> dict[str, Any]:
     arguments = request.mapping("arguments")
     if not all(isinstance(value, str) for value in arguments.values()):
         raise ProtocolError(INVALID_PARAMS, "Arguments of a prompt are strings.")
-    return request.surface.get_prompt(request.text("name"), arguments)
+    return request.surface.get_prompt(request.text("name"), arguments, request.message)
 
 
 async def _complete(request: Request) -> dict[str, Any]:
@@ -208,5 +214,7 @@ METHODS: dict[tuple[str, str], Method] = {
     ("legacy", "initialize"): Method(_initialize),
     ("legacy", "ping"): Method(_ping),
     ("legacy", "logging/setLevel"): Method(_set_level),
+    ("legacy", "resources/subscribe"): Method(_subscribe),
+    ("legacy", "resources/unsubscribe"): Method(_subscribe),
     ("modern", "server/discover"): Method(_discover, LIST_TTL_MS),
 }

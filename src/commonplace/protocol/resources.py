@@ -57,11 +57,11 @@ def page(cursor: str | None, call: Call) -> dict[str, Any]:
     result: dict[str, Any] = {
         "resources": [
             {
-                "uri": uri_of(head.document_id),
-                "name": head.document_id,
-                **({"title": head.title} if head.title else {}),
+                "uri": uri_of(item["document_id"]),
+                "name": item["document_id"],
+                **({"title": item["title"]} if item["title"] else {}),
             }
-            for head in found.heads
+            for item in found.items
         ]
     }
     if found.next_cursor is not None:

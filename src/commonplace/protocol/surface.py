@@ -6,12 +6,13 @@ Lists are made once; the bytes that every client asks for first are ready when i
 from __future__ import annotations
 
 import hashlib
+import logging
 from typing import Any
 
 import orjson
 
 import commonplace
-from commonplace.errors import CommonplaceError, NotFound
+from commonplace.errors import CommonplaceError, Internal, NotFound
 from commonplace.protocol import prompts, resources
 from commonplace.protocol.jsonrpc import (
     INVALID_PARAMS,
@@ -26,6 +27,8 @@ from commonplace.tools.catalog import BY_NAME
 from commonplace.tools.profiles import Profile
 from commonplace.tools.schema import input_schema
 from commonplace.tools.spec import Call, ToolSpec
+
+_log = logging.getLogger("commonplace.protocol")
 
 CONNECTOR_SCHEMA_VERSION = "2026-11-15.1"
 """Raised by hand when tools come, go or change their meaning; the hash follows by itself."""
@@ -71,7 +74,7 @@ class Surface:
 
     @property
     def capabilities(self) -> dict[str, Any]:
-        return {"tools": {}, "resources": {}, "prompts": {}, "completions": {}, "logging": {}}
+        return {"tools": {}, "resources": {}, "prompts": {}, "completions": {}}
 
     def info(self) -> dict[str, Any]:
         """What a GET on the endpoint shows."""
@@ -90,17 +93,27 @@ class Surface:
     def list_tools(self, version: Version) -> Any:
         return self._tools[version.annotations, version.structured]
 
-    def streams(self, message: Message) -> bool:
-        """Will the answer come with notifications before it?"""
+    def tool_of(self, message: Message) -> ToolSpec[Any] | None:
+        """The tool that a message calls, if it calls one of the profile's."""
         name = message.params.get("name")
         if message.method != "tools/call" or not isinstance(name, str):
-            return False
-        tool = self._by_name.get(_underscored(name))
+            return None
+        return self._by_name.get(_underscored(name))
+
+    def streams(self, message: Message) -> bool:
+        """Will the answer come with notifications before it?"""
+        tool = self.tool_of(message)
         return tool is not None and tool.reports_progress and "progressToken" in message.meta
 
     async def call_tool(
-        self, name: str, arguments: dict[str, Any], call: Call, version: Version
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        call: Call,
+        version: Version,
+        message: Message,
     ) -> dict[str, Any]:
+        del message  # what else it holds is for surfaces that hold a conversation
         tool = self._by_name.get(_underscored(name))
         if tool is None:
             code = METHOD_NOT_FOUND if version.era == "legacy" else INVALID_PARAMS
@@ -108,12 +121,17 @@ class Surface:
             raise ProtocolError(code, f"{reason}: {name[:128]}")
         try:
             answer = await call_tool(tool, call, arguments)
+            return _content(answer, version, is_error=False)
         except CommonplaceError as error:
             described = error.as_dict()
             if isinstance(error, NotFound) and tool.name == _MISSING_IS_AN_ANSWER:
                 return _content({"error": error.message, **described}, version, is_error=False)
             return _content(described, version, is_error=True)
-        return _content(answer, version, is_error=False)
+        except orjson.JSONEncodeError:
+            # A number or a depth that JSON cannot carry: the tool's failure, not the protocol's.
+            _log.exception("%s answered what cannot be sent, request %s", name, call.request_id)
+            failure = Internal(f"The answer of {tool.name} cannot be sent as JSON.")
+            return _content(failure.as_dict(), version, is_error=True)
 
     async def list_resources(self, cursor: str | None, call: Call) -> dict[str, Any]:
         return resources.page(cursor, call)
@@ -121,13 +139,21 @@ class Surface:
     async def read_resource(self, uri: str, call: Call) -> dict[str, Any]:
         return resources.read(uri, call)
 
+    def subscribe(self, uri: str) -> None:
+        """Nothing is pushed by a server that remembers no client, so nothing is promised."""
+        del uri
+        raise ProtocolError(METHOD_NOT_FOUND, "Subscriptions are not offered.")
+
     def list_resource_templates(self) -> list[dict[str, Any]]:
         return resources.TEMPLATES
 
     def list_prompts(self) -> list[dict[str, Any]]:
         return prompts.LISTED
 
-    def get_prompt(self, name: str, arguments: dict[str, str]) -> dict[str, Any]:
+    def get_prompt(
+        self, name: str, arguments: dict[str, str], message: Message
+    ) -> dict[str, Any]:
+        del message
         return prompts.get(name, arguments)
 
     async def complete(self, argument: str, value: str, call: Call) -> dict[str, Any]:

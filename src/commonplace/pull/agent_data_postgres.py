@@ -24,10 +24,7 @@ _SELECT = 'SELECT key::text, data FROM kb_documents ORDER BY key COLLATE "C"'
 
 def redacted(url: str) -> str:
     """The address without its password."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return "The database"
+    parts = urlsplit(url)
     user = f"{parts.username}@" if parts.username else ""
     return f"{parts.scheme}://{user}{parts.netloc.rpartition('@')[2]}{parts.path}"
 
@@ -35,6 +32,7 @@ def redacted(url: str) -> str:
 @contextmanager
 def opened(url: str) -> Iterator[KbRows]:
     psycopg = _library()
+    _refuse_malformed(psycopg, url)
     with _translated(psycopg, url):
         connection = psycopg.connect(
             url, connect_timeout=_CONNECT_SECONDS_MAX, application_name="commonplace import"
@@ -54,8 +52,21 @@ def opened(url: str) -> Iterator[KbRows]:
         yield rows
 
 
+def _refuse_malformed(psycopg: Any, url: str) -> None:
+    """In our own words: the driver's quote the part it stumbled over, which may be a password."""
+    try:
+        psycopg.conninfo.conninfo_to_dict(url)
+        urlsplit(url)
+    except (psycopg.ProgrammingError, ValueError):
+        raise InvalidArgument(
+            "The address of the database is not well formed: postgresql://user@host:port/name",
+            field="source",
+        ) from None
+
+
 def _library() -> Any:
     try:
+        import_module("psycopg.conninfo")
         import_module("psycopg.types.json")
         return import_module("psycopg")
     except ImportError as error:
@@ -89,10 +100,7 @@ def _first_line(problem: Exception, url: str) -> str:
 
 
 def _secrets(url: str) -> set[str]:
-    try:
-        parts = urlsplit(url)
-        password = parts.password or ""
-    except ValueError:
-        return set()
+    parts = urlsplit(url)
+    password = parts.password or ""
     named = parse_qs(parts.query).get("password", [])
     return {secret for secret in (password, unquote(password), *named) if secret}

@@ -6,6 +6,7 @@ Closed as soon as a key exists or an issuer is set; until then only loopback is 
 from __future__ import annotations
 
 import hmac
+import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from commonplace.store.port import Store
 from commonplace.tools.profiles import Profile
 from commonplace.web.http import HttpScope, header
 from commonplace.web.resource import ProtectedResource, scope_of
+
+_log = logging.getLogger("commonplace.web")
 
 TOKEN_KEY = "commonplace.token"  # noqa: S105 - where a capability route leaves its token
 _KEYS_FRESH_SECONDS = 1.0
@@ -47,34 +50,50 @@ class Authenticator:
 
     async def authenticate(self, scope: HttpScope, profile: Profile | None = None) -> Principal:
         """The caller, or Unauthenticated; before the body is read and before anything is parsed."""
-        principal = await self._principal(scope)
+        principal = await self._principal(scope, profile)
         if profile is not None:
             if not profile.is_public and not self._rules.open_full_profile and _is_remote(scope):
                 raise NotFound("Nothing is served here.")
             require_profile(principal, profile.name)
         return principal
 
-    async def _principal(self, scope: HttpScope) -> Principal:
+    def require_scope(
+        self, principal: Principal, effect: Effect, profile: Profile | None = None
+    ) -> None:
+        """Refuse a token that lacks a scope in the way that makes its client ask for it."""
+        if principal.by_token and effect not in principal.effects:
+            message = f"The token lacks the scope {scope_of(effect)}."
+            _log.info("refused %s: %s", principal.key_id, message)
+            raise self._insufficient(message, profile, (scope_of(effect),))
+
+    async def _principal(self, scope: HttpScope, profile: Profile | None) -> Principal:
         secret = _given_secret(scope)
         keys = self._current_keys()
         if not keys and self._rules.verify_token is None:
             if TOKEN_KEY in scope:
                 raise Unauthenticated("That address is not valid.")
             return LOCAL
+        # A token of the issuer does not belong into a URL, so none is asked for there.
+        resource = None if TOKEN_KEY in scope else self._rules.resource
         if secret is None:
-            raise self._refusal("Send an API key as x-api-key or Authorization: Bearer.")
+            message = "Send an API key as x-api-key or Authorization: Bearer."
+            raise _refusal(message, resource, profile)
         digest = secret_hash(secret)
         key = keys.get(digest)
         if key is not None and hmac.compare_digest(key.secret_hash, digest):
             if key.is_valid(now_us()):
                 return key.principal
-            raise self._refusal("The API key has expired or was revoked.")
-        if self._rules.verify_token is not None:
+            message = "The API key has expired or was revoked."
+        elif resource is not None and self._rules.verify_token is not None:
             try:
-                return await self._rules.verify_token(secret)
+                return await self._rules.verify_token(secret, profile)
+            except InsufficientScope as error:
+                raise self._insufficient(error.message, profile) from None
             except Unauthenticated as error:
-                raise self._refusal(error.message) from None
-        raise self._refusal("The API key is not known.")
+                message = error.message
+        else:
+            message = "The API key is not known."
+        raise _refusal(message, resource, profile, error="invalid_token")
 
     def _current_keys(self) -> dict[bytes, ApiKey]:
         """All keys, ended ones too: one that was revoked still means that keys are in use."""
@@ -84,12 +103,28 @@ class Authenticator:
             self._read_at_s = time.monotonic()
         return self._keys
 
-    def _refusal(self, message: str) -> Unauthenticated:
-        url = self._rules.resource_metadata_url
-        challenge = "Bearer" if url is None else f'Bearer resource_metadata="{url}"'
-        error = Unauthenticated(message)
-        error.challenge = challenge
+    def _insufficient(
+        self, message: str, profile: Profile | None, scopes: tuple[str, ...] = ()
+    ) -> InsufficientScope:
+        resource = self._rules.resource
+        if resource is None:
+            return InsufficientScope(message)
+        scopes = scopes or resource.scopes(profile)
+        error = InsufficientScope(message, scopes=list(scopes))
+        error.challenge = resource.challenge(
+            profile, error="insufficient_scope", description=message, scopes=scopes
+        )
         return error
+
+
+def _refusal(
+    message: str, resource: ProtectedResource | None, profile: Profile | None, error: str = ""
+) -> Unauthenticated:
+    refusal = Unauthenticated(message)
+    if resource is not None:
+        description = message if error else ""
+        refusal.challenge = resource.challenge(profile, error=error, description=description)
+    return refusal
 
 
 def _given_secret(scope: HttpScope) -> str | None:

@@ -145,6 +145,10 @@ class McpEndpoint:
         except ProtocolError as error:
             await exchange.respond(error_envelope(message.id, error), 400)
             return
+        tool = self._surface.tool_of(message)
+        if tool is not None:
+            principal = exchange.call.principal
+            self._authenticator.require_scope(principal, tool.effect, self._surface.profile)
         if exchange.may_stream and self._surface.streams(message):
             await self._stream(exchange, message, version)
             return

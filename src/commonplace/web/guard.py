@@ -121,7 +121,7 @@ class Guard:
             return ()
         return (
             (b"access-control-allow-origin", origin.encode("latin-1")),
-            (b"access-control-expose-headers", b"mcp-session-id, x-request-id"),
+            (b"access-control-expose-headers", b"mcp-session-id, www-authenticate, x-request-id"),
             (b"vary", b"origin"),
         )
 

@@ -16,6 +16,8 @@ import orjson
 from commonplace.errors import (
     BadRequest,
     CommonplaceError,
+    InsufficientScope,
+    IssuerUnavailable,
     MethodNotAllowed,
     PayloadTooLarge,
     TooManyRequests,
@@ -120,9 +122,9 @@ async def send_error(
         "request_id": request_id(scope),
     }
     told: list[Header] = []
-    if isinstance(error, Unauthenticated):
+    if isinstance(error, Unauthenticated | InsufficientScope):
         told.append((b"www-authenticate", error.challenge.encode()))
-    if isinstance(error, TooManyRequests):
+    if isinstance(error, TooManyRequests | IssuerUnavailable):
         told.append((b"retry-after", str(error.details.get("retry_after", 1)).encode()))
     body = orjson.dumps(value, default=str)
     await send_body(scope, send, error.status, body, (JSON_TYPE, *told, *headers))

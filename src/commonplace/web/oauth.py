@@ -1,4 +1,4 @@
-"""Access tokens of the trusted issuer: signature, issuer, audience, time → who calls, what they may.
+"""Access tokens of the trusted issuer: signature, issuer, audience, time → who calls.
 
 Only signed tokens (JWT, RFC 9068) are read; the issuer is never asked about a single one.
 """

@@ -1,4 +1,4 @@
-"""What an OAuth client must know of this server: RFC 9728 metadata, and the challenges that name it.
+"""What an OAuth client must know of this server: metadata (RFC 9728) and challenges.
 
 The server is one resource (`public_url`) and each profile another below it, so that a token can be
 asked for the whole or for one profile alone.
@@ -86,7 +86,9 @@ class ProtectedResource:
             "scope": " ".join(scopes or self.scopes(profile)),
             "resource_metadata": self.metadata_url(profile),
         }
-        return "Bearer " + ", ".join(f'{name}="{text}"' for name, text in parameters.items() if text)
+        return "Bearer " + ", ".join(
+            f'{name}="{text}"' for name, text in parameters.items() if text
+        )
 
     def routes(self) -> dict[str, Endpoint]:
         """Every path at which a client may look for metadata, open to all."""

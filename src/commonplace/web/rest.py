@@ -183,6 +183,7 @@ class Rest:
         self, tool: Tool, scope: HttpScope, arguments: dict[str, Any], *, from_text: bool
     ) -> Answer:
         call = Call(self._runtime, scope[_PRINCIPAL_KEY], request_id(scope))
+        self._authenticator.require_scope(call.principal, tool.effect)
         return await call_tool(tool, call, arguments, from_text=from_text)
 
 

@@ -11,7 +11,7 @@ from tests.store.kept import Kept
 FIRST = ApiKey(
     key_id="k1",
     secret_hash=b"\x00hash of a secret",
-    label="Lab – 1",
+    label="Lab ü 1",
     namespace="home",
     path_prefix="team/",
     effects=("read", "write"),

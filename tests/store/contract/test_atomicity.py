@@ -30,7 +30,7 @@ def state(backend: Backend) -> dict[str, object]:
     return {**rows, "indexed": backend.indexed_passages()}
 
 
-class Refused(Exception):
+class GivenUpError(Exception):
     pass
 
 
@@ -44,9 +44,9 @@ def test_a_write_that_fails_at_its_end_leaves_nothing(kept: Kept, backend: Backe
         patch(writer, "old", [Replacement("alpha", "epsilon")], ACTOR, kept.limits)
         update(writer, "old", Changes(title="Other", metadata={"k": 1}), ACTOR, kept.limits)
         delete(writer, "doomed", ACTOR)
-        raise Refused
+        raise GivenUpError
 
-    with pytest.raises(Refused):
+    with pytest.raises(GivenUpError):
         kept.write(work)
     assert state(backend) == before
     assert kept.found("delta") == kept.found("epsilon") == set()
@@ -69,12 +69,12 @@ def test_a_write_that_fails_at_any_part_leaves_nothing(
 
         def then_fail(*arguments: object) -> NoReturn:
             original(*arguments)
-            raise Refused
+            raise GivenUpError
 
         monkeypatch.setattr(target, method, then_fail)
         update(writer, "old", Changes(body="beta", title="New"), ACTOR, Limits())
 
-    with pytest.raises(Refused):
+    with pytest.raises(GivenUpError):
         kept.write(work)
     assert state(backend) == before
 

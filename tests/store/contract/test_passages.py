@@ -133,9 +133,7 @@ def test_a_passage_that_goes_takes_its_vectors_along(
     put(kept, document, chunks_of("zebra", "lion"))
     connection = apsw.Connection(str(backend.file))
     connection.execute("INSERT INTO models VALUES (1, 'm', 2, 0), (2, 'n', 2, 0)")
-    connection.execute(
-        "INSERT INTO vectors SELECT model_id, chunk_key, x'00' FROM models, chunks"
-    )
+    connection.execute("INSERT INTO vectors SELECT model_id, chunk_key, x'00' FROM models, chunks")
     connection.close()
     put(kept, document, chunks_of("zebra", "tiger"))
     kept_key = keys(backend)["zebra"]

@@ -62,5 +62,5 @@ def _problems(raw: apsw.Connection, thorough: bool) -> Iterator[str]:
         if found:
             yield f"{what}: {', '.join(found)}."
     for document_id, digest, body in raw.execute(_SQL["bodies"]):
-        if content_hash(body) != digest:
+        if not isinstance(body, str) or content_hash(body) != digest:
             yield f"The body of {document_id!r} is not the one that was written."

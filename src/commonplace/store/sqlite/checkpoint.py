@@ -11,6 +11,8 @@ import logging
 
 import apsw
 
+from commonplace.store.sqlite.connection import Connection
+
 _DUE_PAGES = 1_000
 """4 MB: rare enough to spread the cost of its fsyncs, small enough to be quick."""
 
@@ -18,7 +20,7 @@ _LARGE_PAGES = 16_000
 """64 MB: from here on it is worth making writers wait for readers."""
 
 _WAIT_SECONDS_FIRST = 2.0
-"""Nearly every read is over by then. Each time it was not enough, the next wait is twice as long."""
+"""Nearly every read is over by then. When one was not, the next wait is twice as long."""
 
 _PASSING = apsw.SQLITE_CHECKPOINT_PASSIVE
 _WAITING = apsw.SQLITE_CHECKPOINT_TRUNCATE
@@ -27,12 +29,12 @@ _log = logging.getLogger("commonplace.store")
 
 
 class Checkpoints:
-    def __init__(self, raw: apsw.Connection, wait_seconds_max: float) -> None:
-        self._raw = raw
-        self._wait_seconds_max = wait_seconds_max
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._wait_seconds_max = connection.wait_seconds_max
         self._wal_pages = 0
         self._start_over()
-        raw.set_wal_hook(self._committed)  # takes the place of SQLite's own checkpoints
+        connection.raw.set_wal_hook(self._committed)  # takes the place of SQLite's own checkpoints
 
     def _start_over(self) -> None:
         self._due_pages = _DUE_PAGES
@@ -61,17 +63,23 @@ class Checkpoints:
             self._wait_seconds = min(2 * self._wait_seconds, self._wait_seconds_max)
             _log.warning("the WAL has %d pages and a long read keeps it from being emptied", pages)
 
+    def make_room(self) -> None:
+        """On a full disk the WAL's own room is the first that can be had back."""
+        if self._make(_WAITING):
+            self._wal_pages = 0
+            self._start_over()
+
     def _make_waiting(self) -> bool:
-        self._raw.set_busy_timeout(int(self._wait_seconds * 1000))
+        self._connection.wait_seconds_max = self._wait_seconds
         try:
             return self._make(_WAITING)
         finally:
-            self._raw.set_busy_timeout(int(self._wait_seconds_max * 1000))
+            self._connection.wait_seconds_max = self._wait_seconds_max
 
     def _make(self, mode: int) -> bool:
         """Whether everything was moved. What was not stays safe in the WAL."""
         try:
-            in_wal, moved = self._raw.wal_checkpoint("main", mode)
+            in_wal, moved = self._connection.raw.wal_checkpoint("main", mode)
         except apsw.BusyError:
             return False
         except apsw.Error as problem:

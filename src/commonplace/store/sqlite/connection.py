@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,10 @@ from commonplace.store.sqlite.faults import translated
 
 _PROGRESS_STEPS = 2_000
 """Virtual-machine steps between two looks at the clock: some tens of microseconds."""
+
+_RETRY_SECONDS = (0.0005, 0.002)
+"""Between two tries for a lock. SQLite's own waiting soon sleeps 0.1 s at a time, in which a busy
+writer in another process commits dozens of times: tries so rare can go in vain for many seconds."""
 
 _PRAGMAS = """
 PRAGMA synchronous = FULL;          -- a commit is on disk before it is acknowledged
@@ -32,15 +37,29 @@ class Connection:
 
     def __init__(self, path: Path, *, wait_seconds_max: float, create: bool = False) -> None:
         self._path = path
+        self.wait_seconds_max = wait_seconds_max
+        self._waiting_since_s = 0.0
         self._deadline_s: float | None = None
         flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
         with translated(path):
             self.raw = apsw.Connection(str(path), flags=flags)
         with self.translated():
-            self.raw.set_busy_timeout(int(wait_seconds_max * 1000))
+            self.raw.set_busy_handler(self._wait_for_lock)
+            # Plans do not depend on the values bound: otherwise SQLite prepares a join or a range
+            # anew for each execution, which costs several times as much as running it.
+            self.raw.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
             # To the end: apsw stops at a statement that has a row to give, until it is fetched.
             self.raw.execute(_PRAGMAS).fetchall()
             self.raw.set_progress_handler(self._is_over, _PROGRESS_STEPS)
+
+    def _wait_for_lock(self, tries: int) -> bool:
+        now_s = time.monotonic()
+        if tries == 0:
+            self._waiting_since_s = now_s
+        if now_s - self._waiting_since_s >= self.wait_seconds_max:
+            return False
+        time.sleep(random.uniform(*_RETRY_SECONDS))
+        return True
 
     def _is_over(self) -> bool:
         return self._deadline_s is not None and time.monotonic() > self._deadline_s

@@ -23,7 +23,12 @@ from commonplace.errors import (
     StorageUnavailable,
 )
 
-_UNDECODABLE = (UnicodeDecodeError, orjson.JSONDecodeError, zlib.error)
+
+class UnreadableRowError(Exception):
+    """A row that cannot be what was written."""
+
+
+_UNDECODABLE = (UnicodeDecodeError, orjson.JSONDecodeError, zlib.error, UnreadableRowError)
 """What reading a damaged value ends in: SQLite keeps no checksum of what is in a page."""
 
 STORE_PROBLEMS = (apsw.Error, *_UNDECODABLE)

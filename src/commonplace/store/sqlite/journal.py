@@ -10,10 +10,12 @@ from commonplace.access.principal import Scope
 from commonplace.model.document import Document
 from commonplace.store import statements
 from commonplace.store.port import AuditEntry
-from commonplace.store.sqlite.rows import scope_values
+from commonplace.store.sqlite import rows
 
 _OUTBOX = statements.load("commonplace.store.sqlite", "outbox.sql")
 _AUDIT = statements.load("commonplace.store.sqlite", "audit.sql")
+
+_ENTRY: rows.Kinds = (int, str, str, str, str, rows.INT_OR_NONE, str)
 
 
 class Outbox:
@@ -54,19 +56,8 @@ class Audit:
 
     def page(self, document_id: str | None, *, limit: int) -> list[AuditEntry]:
         name = "page" if document_id is None else "page_of_document"
-        values = {**scope_values(self._scope), "limit": limit}
+        values = {**rows.scope_values(self._scope), "limit": limit}
         if document_id is not None:
             values["document_id"] = document_id
         found = self._raw.execute(_AUDIT[name], values)
-        return [
-            AuditEntry(
-                at_us=at_us,
-                principal=principal,
-                action=action,
-                document_id=row_id,
-                revision=revision,
-                outcome=outcome,
-                request_id=request_id,
-            )
-            for at_us, principal, action, row_id, revision, outcome, request_id in found
-        ]
+        return [AuditEntry(*rows.require(row, _ENTRY)) for row in found]

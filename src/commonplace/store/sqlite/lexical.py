@@ -11,14 +11,17 @@ import orjson
 
 from commonplace.access.principal import Scope
 from commonplace.model.document import Document
-from commonplace.store import statements
 from commonplace.model.query import NO_FILTER, Filter
+from commonplace.store import statements
 from commonplace.store.port import PassageView, Scored, SourceCounts
+from commonplace.store.sqlite import rows
 from commonplace.store.sqlite.filters import filter_values, range_values
-from commonplace.store.sqlite.rows import tags
 from commonplace.text.chunk import Chunk
 from commonplace.text.facets import facets_of
 from commonplace.text.tokens import Query, index_terms, to_fts5
+
+_SCORED: rows.Kinds = (int, float)
+_VIEW: rows.Kinds = (int, str, int, str, str, str, int, int, str, str, str)
 
 _SQL = statements.load("commonplace.store.sqlite", "lexical.sql")
 
@@ -35,10 +38,10 @@ class Lexical:
         values = filter_values(self._scope, wanted)
         if not match or values is None:
             return []
-        rows = self._raw.execute(
+        found = self._raw.execute(
             _SQL["search"], {**values, "match": match, "limit": limit, "offset": offset}
         )
-        return [(chunk_key, score) for chunk_key, score in rows]
+        return [(row[0], row[1]) for row in (rows.require(row, _SCORED) for row in found)]
 
     def passages(self, chunk_keys: Iterable[int]) -> dict[int, PassageView]:
         keys = orjson.dumps(list(chunk_keys)).decode()
@@ -51,9 +54,10 @@ class Lexical:
         return {(view.document_id, view.chunk_index): view for view in found}
 
     def _views(self, statement: str, values: dict[str, str]) -> list[PassageView]:
-        rows = self._raw.execute(_SQL[statement], {**range_values(self._scope), **values})
+        found = self._raw.execute(_SQL[statement], {**range_values(self._scope), **values})
         return [
-            PassageView(*row[:9], metadata=orjson.loads(row[9]), tags=tags(row[10])) for row in rows
+            PassageView(*row[:9], metadata=orjson.loads(row[9]), tags=rows.tags(row[10]))
+            for row in (rows.require(row, _VIEW) for row in found)
         ]
 
     def sources(self) -> list[SourceCounts]:

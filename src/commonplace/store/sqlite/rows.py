@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import zlib
-from typing import Any
+from types import NoneType
+from typing import Any, TypeVar
 
 import orjson
 
 from commonplace.access.principal import Scope
 from commonplace.model.document import Document, DocumentHead, Revision
+from commonplace.store.sqlite.faults import UnreadableRowError
 from commonplace.text.normalize import prefix_end
 
+T = TypeVar("T")
 Row = tuple[Any, ...]
+Kinds = tuple[type | tuple[type, ...], ...]
+
+TEXT_OR_NONE = (str, NoneType)
+INT_OR_NONE = (int, NoneType)
+_HEAD: Kinds = (str, TEXT_OR_NONE, str, str, int)
+_REVISION: Kinds = (int, str, str, str, str, int, int, str, str)
+_DOCUMENT: Kinds = (
+    *(int, str, TEXT_OR_NONE, str, str, str, str, int, int, int),
+    *(str, str, INT_OR_NONE, int, TEXT_OR_NONE, str, TEXT_OR_NONE, str),
+)
 
 
 def dumps(value: Any) -> str:
@@ -27,7 +40,22 @@ def scope_values(scope: Scope) -> dict[str, Any]:
     }
 
 
+def require(row: Row, kinds: Kinds) -> Row:
+    """A damaged page can hold a value of any type, also where the table allows one only."""
+    if not all(map(isinstance, row, kinds)):
+        raise UnreadableRowError("a stored row holds values of the wrong type")
+    return row
+
+
+def loads(stored: str, kind: type[T]) -> T:
+    value = orjson.loads(stored)
+    if not isinstance(value, kind):
+        raise UnreadableRowError("a stored value is not what was written")
+    return value
+
+
 def document(row: Row) -> Document:
+    require(row, _DOCUMENT)
     return Document(
         storage_key=row[0],
         document_id=row[1],
@@ -35,7 +63,7 @@ def document(row: Row) -> Document:
         title=row[3],
         tags=tags(row[4]),
         mime=row[5],
-        metadata=orjson.loads(row[6]),
+        metadata=loads(row[6], dict),
         revision=row[7],
         created_at_us=row[8],
         updated_at_us=row[9],
@@ -43,7 +71,7 @@ def document(row: Row) -> Document:
         operation=row[11],
         deleted_at_us=row[12],
         source_id=row[13],
-        pk=None if row[14] is None else orjson.loads(row[14]),
+        pk=None if row[14] is None else loads(row[14], dict),
         vector_status=row[15],
         vector_error=row[16],
         body=row[17],
@@ -74,21 +102,23 @@ def document_values(document: Document) -> dict[str, Any]:
 
 
 def head(row: Row) -> DocumentHead:
+    require(row, _HEAD)
     return DocumentHead(row[0], row[1], row[2], tags(row[3]), row[4])
 
 
 def tags(stored: str) -> tuple[str, ...]:
-    return () if stored == "[]" else tuple(orjson.loads(stored))
+    return () if stored == "[]" else tuple(loads(stored, list))
 
 
 def revision(document_id: str, row: Row) -> Revision:
+    require(row, (*_REVISION, bytes))  # the body is not always among them
     return Revision(
         document_id=document_id,
         revision=row[0],
         title=row[1],
         tags=tags(row[2]),
         mime=row[3],
-        metadata=orjson.loads(row[4]),
+        metadata=loads(row[4], dict),
         content_chars=row[5],
         written_at_us=row[6],
         written_by=row[7],

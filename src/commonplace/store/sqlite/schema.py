@@ -12,7 +12,7 @@ from pathlib import Path
 
 import apsw
 
-from commonplace.errors import ConfigurationError
+from commonplace.errors import ConfigurationError, StorageReadOnly
 from commonplace.store import migrate
 from commonplace.store.sqlite.connection import Connection
 from commonplace.store.sqlite.faults import damaged, translated
@@ -30,6 +30,7 @@ def prepare(path: Path, wait_seconds_max: float) -> None:
     """Create the file if it is not there and bring its schema up to date."""
     with translated(path):
         _make_folder(path.parent)
+        _refuse_unwritable(path)
         _refuse_other_file(path)
     connection = Connection(path, wait_seconds_max=wait_seconds_max, create=True)
     try:
@@ -52,6 +53,13 @@ def _make_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def _refuse_unwritable(path: Path) -> None:
+    """SQLite would only say that it cannot open; and reading alone needs files beside it, too."""
+    for place in (path.parent, path):
+        if place.exists() and not os.access(place, os.R_OK | os.W_OK):
+            raise StorageReadOnly(f"{place} cannot be read and written by this user.")
 
 
 def _refuse_other_file(path: Path) -> None:

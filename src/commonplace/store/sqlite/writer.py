@@ -49,7 +49,7 @@ class WriterThread:
     def __init__(self, path: Path, wait_seconds_max: float) -> None:
         self._path = path
         self._connection = Connection(path, wait_seconds_max=wait_seconds_max)
-        self._checkpoints = Checkpoints(self._connection.raw, wait_seconds_max)
+        self._checkpoints = Checkpoints(self._connection)
         self._queue: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
         self._closing = threading.Lock()
         self._closed = False

@@ -49,9 +49,9 @@ async def handle(call: Call, given: ListDocuments) -> Answer:
         ),
     )
     answer: Answer = {
-        "items": page.heads,
-        "count": len(page.heads),
-        "returned_count": len(page.heads),
+        "items": page.items,
+        "count": len(page.items),
+        "returned_count": len(page.items),
         "truncated": page.truncated,
         "next_offset": page.next_offset,
     }

@@ -1,0 +1,1 @@
+"""Fixtures that the official conformance suite calls; served under `serve --conformance` only."""

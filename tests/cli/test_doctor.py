@@ -1,0 +1,191 @@
+"""doctor: one line for each thing looked at, whatever state the data is in."""
+
+from __future__ import annotations
+
+import http.server
+import os
+import shutil
+import sqlite3
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import commonplace
+from tests.cli.commands import Commands
+from tests.server import COMMAND, Server, clean_environment, free_port
+
+
+def findings(cli: Commands, *arguments: str) -> tuple[int, dict[str, list[dict[str, Any]]]]:
+    """The exit code, and the findings by what they are about."""
+    result = cli("doctor", *arguments)
+    found: dict[str, list[dict[str, Any]]] = {}
+    for finding in cli.json("doctor", *arguments)["findings"]:
+        found.setdefault(finding["subject"], []).append(finding)
+    return result.exit_code, found
+
+
+def only(found: dict[str, list[dict[str, Any]]], subject: str) -> tuple[str, str]:
+    (finding,) = found[subject]
+    return finding["status"], finding["text"]
+
+
+@pytest.fixture
+def database(cli: Commands) -> Path:
+    for number in range(30):
+        cli.ok("put", f"n/{number}", stdin=f"some words {number} " * 200)
+    return cli.data / "commonplace.db"
+
+
+def test_a_sound_database(cli: Commands, database: Path) -> None:
+    code, found = findings(cli)
+    assert code == 0
+    assert only(found, "commonplace") == ("ok", commonplace.__version__)
+    assert only(found, "data folder") == ("ok", str(cli.data))
+    assert {finding["status"] for every in found.values() for finding in every} == {"ok"}
+    assert "schema" in only(found, "database")[1]
+    assert "everything compared" in only(findings(cli, "--thorough")[1], "database")[1]
+    lines = cli.ok("doctor").splitlines()
+    assert lines[0].split() == ["ok", "commonplace", commonplace.__version__]
+    assert any(line.split()[:2] == ["port", "8321"] for line in lines)
+
+
+def test_nothing_is_there_yet_and_nothing_is_made(cli: Commands) -> None:
+    code, found = findings(cli)
+    assert code == 0
+    assert only(found, "data folder")[0] == "warn"
+    assert only(found, "database")[0] == "warn"
+    assert not cli.data.exists()
+
+
+def test_a_damaged_page_is_found(cli: Commands, database: Path) -> None:
+    content = bytearray(database.read_bytes())
+    middle = len(content) // 2 // 4096 * 4096
+    content[middle : middle + 8192] = b"\xff" * 8192
+    database.write_bytes(content)
+    code, found = findings(cli, "--thorough")
+    assert code == 1
+    assert {finding["status"] for finding in found["database"]} == {"fail"}
+    assert all(finding["advice"] for finding in found["database"])
+
+
+@pytest.mark.parametrize("content", [b"this is no database" * 100, b"SQLite format 3\0 torn"])
+def test_a_file_that_is_no_database(cli: Commands, content: bytes) -> None:
+    cli.data.mkdir()
+    file = cli.data / "commonplace.db"
+    file.write_bytes(content)
+    code, found = findings(cli)
+    assert (code, only(found, "database")[0]) == (1, "fail")
+    assert file.read_bytes() == content
+
+
+def test_a_database_of_another_program(cli: Commands) -> None:
+    cli.data.mkdir()
+    file = cli.data / "commonplace.db"
+    with sqlite3.connect(file) as other:
+        other.execute("CREATE TABLE theirs (x)")
+    other.close()
+    content = file.read_bytes()
+    code, found = findings(cli)
+    status, text = only(found, "database")
+    assert (code, status) == (1, "fail")
+    assert "another program" in text
+    assert file.read_bytes() == content
+
+
+def test_a_folder_in_the_place_of_the_file(cli: Commands) -> None:
+    (cli.data / "commonplace.db").mkdir(parents=True)
+    code, found = findings(cli)
+    assert (code, only(found, "database")[0]) == (1, "fail")
+
+
+def test_a_file_in_the_place_of_the_folder(cli: Commands) -> None:
+    cli.data.write_text("x")
+    code, found = findings(cli)
+    assert (code, only(found, "data folder")[0]) == (1, "fail")
+
+
+def run_without_privileges(*arguments: str, data: Path) -> subprocess.CompletedProcess[str]:
+    """Root may write anywhere, unless it gives up that right."""
+    rights = "--bounding-set=-dac_override,-dac_read_search"
+    prefix = ["setpriv", rights] if os.geteuid() == 0 else []
+    return subprocess.run(
+        [*prefix, *COMMAND, "--data", str(data), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=clean_environment(),
+    )
+
+
+@pytest.mark.skipif(
+    os.geteuid() == 0 and shutil.which("setpriv") is None, reason="root, and no setpriv"
+)
+def test_data_that_this_user_may_not_write(cli: Commands, database: Path) -> None:
+    database.chmod(0o444)
+    cli.data.chmod(0o500)
+    try:
+        checked = run_without_privileges("doctor", data=cli.data)
+        refused = run_without_privileges("rm", "n/1", data=cli.data)
+    finally:
+        cli.data.chmod(0o700)
+    assert checked.returncode == 1, checked.stderr
+    lines = [line.split() for line in checked.stdout.splitlines()]
+    assert ["fail", "data", "folder"] in [line[:3] for line in lines]
+    assert ["fail", "database"] in [line[:2] for line in lines]
+    assert "chown" in checked.stdout
+    assert refused.returncode == 7, refused.stderr
+    assert refused.stderr.startswith("commonplace: ")
+    assert "Traceback" not in checked.stderr + refused.stderr
+
+
+def test_a_folder_open_to_others(cli: Commands, database: Path) -> None:
+    cli.data.chmod(0o755)
+    code, found = findings(cli)
+    assert (code, only(found, "data folder")[0]) == (0, "warn")
+    assert found["data folder"][0]["advice"] == f"chmod 700 {cli.data}"
+
+
+def test_settings_and_where_they_come_from(
+    cli: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "my.toml"
+    config.write_text('port = 9999\nhost = "127.0.0.2"\n')
+    monkeypatch.setenv("COMMONPLACE_CONFIG", str(config))
+    monkeypatch.setenv("COMMONPLACE_HOST", "127.0.0.3")
+    in_force = {one["name"]: one for one in cli.json("doctor")["settings"]}
+    assert in_force["data"]["source"] == "option --data"
+    assert in_force["host"]["value"] == "127.0.0.3"
+    assert in_force["host"]["source"] == "environment variable COMMONPLACE_HOST"
+    assert in_force["port"] == {"name": "port", "value": 9999, "source": str(config)}
+    assert in_force["log_level"]["source"] == "default"
+    config.write_text("prot = 9999")
+    code, found = findings(cli)
+    status, text = only(found, "settings")
+    assert (code, status) == (1, "fail")
+    assert "'port'" in text
+
+
+def test_a_server_that_runs(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMMONPLACE_PORT", str(server.port))
+    server.create("a")
+    code, found = findings(Commands(server.data), "--thorough")
+    assert code == 0
+    assert only(found, "server") == ("ok", f"{server.url} is healthy")
+    assert only(found, "database")[0] == "ok"
+
+
+def test_another_program_on_the_port(cli: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+    port = free_port()
+    monkeypatch.setenv("COMMONPLACE_PORT", str(port))
+    with http.server.HTTPServer(("127.0.0.1", port), http.server.BaseHTTPRequestHandler) as other:
+        serving = threading.Thread(target=other.serve_forever)
+        serving.start()
+        try:
+            code, found = findings(cli)
+        finally:
+            other.shutdown()
+            serving.join()
+    assert (code, only(found, "server")[0]) == (0, "warn")

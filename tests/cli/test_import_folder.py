@@ -1,0 +1,197 @@
+"""import DIR: a folder of files."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from pathlib import Path
+
+import docx
+import pytest
+from fpdf import FPDF
+
+from tests.cli.commands import Commands
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "files"
+    (made / "sub" / "deep").mkdir(parents=True)
+    (made / "one.md").write_text("# One\n\nText of one.\n")
+    (made / "sub" / "two.txt").write_text("two\n")
+    (made / "sub" / "deep" / "three.py").write_text("print(3)\n")
+    return made
+
+
+def counts(summary: dict[str, object]) -> tuple[object, ...]:
+    return tuple(summary[name] for name in ("created", "updated", "unchanged", "skipped", "failed"))
+
+
+def reasons(summary: dict[str, list[dict[str, str]]]) -> dict[str, str]:
+    return {problem["path"]: problem["reason"] for problem in summary["problems"]}
+
+
+def test_paths_become_ids_and_a_second_run_changes_nothing(cli: Commands, folder: Path) -> None:
+    printed = cli.ok("import", str(folder))
+    assert printed == "3 created, 0 updated, 0 unchanged, 0 skipped, 0 failed\n"
+    assert cli.ids() == ["one.md", "sub/deep/three.py", "sub/two.txt"]
+    document = cli.json("get", "one.md")
+    assert (document["title"], document["mime"]) == ("One", "text/markdown")
+    assert document["content"] == "# One\n\nText of one.\n"
+    assert cli.json("get", "sub/deep/three.py")["mime"] == "text/x-python"
+    assert counts(cli.json("import", str(folder))) == (0, 0, 3, 0, 0)
+    assert cli.json("get", "one.md") == document
+
+
+def test_a_changed_file_is_the_next_revision_and_labels_stay(cli: Commands, folder: Path) -> None:
+    cli.ok("import", str(folder))
+    (folder / "one.md").write_text("# Uno\n")
+    assert counts(cli.json("import", str(folder))) == (0, 1, 2, 0, 0)
+    document = cli.json("get", "one.md")
+    assert (document["revision"], document["title"]) == (2, "Uno")
+    assert cli.ok("get", "one.md", "--revision", "1").startswith("# One")
+
+
+def test_what_was_changed_here_is_kept_unless_told(cli: Commands, folder: Path) -> None:
+    cli.ok("import", str(folder))
+    cli.ok("put", "one.md", "--upsert", "--title", "Mine", "--tag", "kept", stdin="mine")
+    cli.ok("rm", "sub/two.txt")
+    kept = cli.json("import", str(folder))
+    assert counts(kept) == (0, 0, 1, 2, 0)
+    assert reasons(kept) == {
+        "one.md": "it was changed here",
+        "sub/two.txt": "it was deleted here",
+    }
+    assert counts(cli.json("import", str(folder), "--skip-existing")) == (0, 0, 1, 2, 0)
+    assert counts(cli.json("import", str(folder), "--update")) == (1, 1, 1, 0, 0)
+    document = cli.json("get", "one.md")
+    assert document["content"].startswith("# One")
+    assert (document["title"], document["tags"]) == ("Mine", ["kept"])
+    assert [one["revision"] for one in cli.json("history", "one.md")["revisions"]] == [3, 2, 1]
+
+
+def test_prefix_and_glob(cli: Commands, folder: Path) -> None:
+    cli.ok("import", "--prefix", "team/docs", "--glob", "*.md", str(folder))
+    cli.ok("import", str(folder), "--glob", "sub/**/*.txt", "--glob", "deep/*")
+    assert cli.ids() == ["sub/two.txt", "team/docs/one.md"]
+
+
+def test_dry_run_writes_nothing(cli: Commands, folder: Path) -> None:
+    summary = cli.json("import", str(folder), "--dry-run")
+    assert counts(summary) == (3, 0, 0, 0, 0)
+    assert summary["dry_run"] is True
+    assert cli.ids() == []
+
+
+def test_hidden_files_links_out_and_odd_files_are_left_out(cli: Commands, folder: Path) -> None:
+    outside = folder.parent / "secret.txt"
+    outside.write_text("secret")
+    (folder / ".hidden").write_text("hidden")
+    (folder / ".git").mkdir()
+    (folder / ".git" / "config").write_text("hidden")
+    (folder / "out.txt").symlink_to(outside)
+    (folder / "gone.txt").symlink_to(folder / "missing")
+    (folder / "again.md").symlink_to("one.md")
+    (folder / "loop").symlink_to(folder, target_is_directory=True)
+    os.mkfifo(folder / "pipe")
+    summary = cli.json("import", str(folder))
+    assert counts(summary) == (4, 0, 0, 4, 0)
+    assert reasons(summary) == {
+        "gone.txt": "a link that leads nowhere",
+        "loop": "a link to a folder",
+        "out.txt": "a link that leaves the folder",
+        "pipe": "not a regular file",
+    }
+    assert cli.ids() == ["again.md", "one.md", "sub/deep/three.py", "sub/two.txt"]
+
+
+def test_files_that_are_no_text(cli: Commands, folder: Path) -> None:
+    """A picture is not a failure; a text file that is none, and a broken PDF, are."""
+    (folder / "photo.png").write_bytes(b"\x89PNG\r\n\x1a\n\x00")
+    (folder / "program").write_bytes(b"\x7fELF\x00\x01")
+    (folder / "latin.txt").write_bytes(b"caf\xe9")
+    (folder / "broken.pdf").write_bytes(b"%PDF-1.7 and nothing else")
+    result = cli("import", str(folder))
+    assert result.exit_code == 1
+    assert result.stdout == "3 created, 0 updated, 0 unchanged, 2 skipped, 2 failed\n"
+    assert [line.split(":")[:2] for line in result.stderr.splitlines()] == [
+        ["failed", " broken.pdf"],
+        ["failed", " latin.txt"],
+        ["skipped", " photo.png"],
+        ["skipped", " program"],
+    ]
+
+
+def test_html_pdf_and_docx_become_text(cli: Commands, tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    (folder / "page.html").write_text("<title>Page</title><h1>Hello</h1><p>world</p>")
+    pdf = FPDF()
+    pdf.add_page()
+    pdf.set_font("helvetica")
+    pdf.cell(text="printed words")
+    pdf.output(str(folder / "paper.pdf"))
+    word = docx.Document()
+    word.add_paragraph("typed words")
+    word.save(str(folder / "letter.docx"))
+    cli.ok("import", str(folder))
+    assert cli.ok("get", "page.html") == "# Hello\n\nworld"
+    assert cli.ok("get", "paper.pdf") == "printed words"
+    assert cli.ok("get", "letter.docx") == "typed words"
+
+
+def test_many_files_in_several_batches(cli: Commands, tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    for number in range(430):
+        file = folder / f"{number % 7}" / f"{number}.txt"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"text {number}")
+    (folder / "large-1.txt").write_text("word " * 430_000)
+    (folder / "large-2.txt").write_text("word " * 430_000)
+    (folder / "too-large.txt").write_text("x" * (10 * 1024 * 1024 + 1))
+    summary = cli.json("import", str(folder))
+    assert counts(summary) == (432, 0, 0, 0, 1)
+    assert "10485760" in reasons(summary)["too-large.txt"]
+    assert len(cli.ids()) == 432
+    assert cli.ok("get", "3/10.txt") == "text 10"
+
+
+def test_names_that_come_to_one_id_are_said(cli: Commands, tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    composed = "caf\u00e9.txt"
+    decomposed = unicodedata.normalize("NFD", composed)
+    (folder / composed).write_text("one")
+    (folder / decomposed).write_text("two")
+    (folder / unicodedata.normalize("NFD", "th\u00e9.txt")).write_text("alone")
+    for _ in range(2):
+        summary = cli.json("import", str(folder))
+        assert summary["failed"] == 1
+        assert reasons(summary) == {decomposed: f"another file has the same path {composed!r}"}
+        assert cli.ok("get", composed) == "one"
+        assert cli.ok("get", "th\u00e9.txt") == "alone"
+
+
+def test_a_file_name_that_is_no_text(cli: Commands, folder: Path) -> None:
+    (folder / os.fsdecode(b"caf\xe9.md")).write_text("x")
+    summary = cli.json("import", str(folder))
+    assert counts(summary) == (3, 0, 0, 0, 1)
+    assert list(reasons(summary)) == ["caf\\udce9.md"]
+
+
+def test_the_word_after_import(
+    cli: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder, unless it is agent-data; ./agent-data is a folder again."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("agent-data", "DIR"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"in-{name}.txt").write_text("x")
+    assert cli("import", "agent-data").exit_code == 2
+    cli.ok("import", "./agent-data")
+    cli.ok("import", "DIR")
+    assert cli.ids() == ["in-DIR.txt", "in-agent-data.txt"]
+    assert cli("import", "missing").exit_code == 2
+    assert cli("import", "--dry-run").exit_code == 2
+    assert "agent-data" in cli.ok("import", "--help")
+    assert "--glob" in cli.ok("import", "DIR", "--help")

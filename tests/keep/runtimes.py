@@ -1,0 +1,56 @@
+"""The parts put together in this process, and callers of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from commonplace import settings
+from commonplace.access.principal import LOCAL, Principal, Scope
+from commonplace.errors import CommonplaceError
+from commonplace.tools.call import call as call_tool
+from commonplace.tools.catalog import BY_NAME
+from commonplace.tools.spec import Call, Runtime
+from commonplace.wiring import build_runtime
+
+
+@contextmanager
+def opened(data: Path) -> Iterator[Runtime]:
+    runtime = build_runtime(settings.load({"data": str(data)}, environment={}))
+    try:
+        yield runtime
+    finally:
+        runtime.store.close()
+
+
+class Caller:
+    """Somebody who calls tools by name."""
+
+    def __init__(self, runtime: Runtime, scope: Scope = LOCAL.scope) -> None:
+        self._runtime = runtime
+        self._principal = Principal(key_id="test", scope=scope)
+
+    def __call__(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        call = Call(self._runtime, self._principal)
+        answer: dict[str, Any] = asyncio.run(call_tool(BY_NAME[tool], call, arguments))
+        return answer
+
+    def refused(self, tool: str, **arguments: Any) -> str:
+        """The code of the refusal."""
+        try:
+            answer = self(tool, **arguments)
+        except CommonplaceError as error:
+            return error.code
+        raise AssertionError(f"{tool} was not refused but answered {answer}")
+
+    def ids(self, **arguments: Any) -> list[str]:
+        """The ids of a list."""
+        return [head.document_id for head in self("list_documents", **arguments)["items"]]
+
+    def found(self, query: str, **arguments: Any) -> list[str]:
+        """The ids of a search."""
+        results = self("search_knowledge", query=query, **arguments)["results"]
+        return sorted(hit["document_id"] for hit in results)

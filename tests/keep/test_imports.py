@@ -1,0 +1,117 @@
+"""Documents from elsewhere: what the store says of them afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from commonplace.access.principal import LOCAL
+from commonplace.errors import StorageFull
+from commonplace.keep.commit import Actor
+from commonplace.keep.imports import Imported, Incoming, import_documents
+from commonplace.limits import Limits
+from commonplace.model.document import Document, Revision
+from commonplace.model.instant import now_us
+from commonplace.store.open import open_store
+from commonplace.store.port import Store, Writer
+
+ACTOR = Actor("importer", "request-1")
+LONG_AGO_US = 1_600_000_000_000_000
+
+
+def document(document_id: str, body: str = "text", **more: object) -> Document:
+    made = Document(
+        document_id=document_id,
+        body=body,
+        title="Title",
+        tags=("tag",),
+        parent_id=None,
+        mime="text/plain",
+        metadata={"a": 1},
+        revision=5,
+        created_at_us=LONG_AGO_US,
+        updated_at_us=LONG_AGO_US + 1,
+        updated_by="",
+        operation="import",
+    )
+    return replace(made, **more)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def store(data: Path) -> Iterator[Store]:
+    opened = open_store(data, Limits())
+    yield opened
+    opened.close()
+
+
+def import_all(store: Store, *batch: Incoming) -> list[Imported]:
+    return asyncio.run(
+        store.write(
+            LOCAL.scope,
+            lambda writer: import_documents(writer, batch, ACTOR, Limits(), "keep_edited"),
+        )
+    )
+
+
+def stored(store: Store, document_id: str) -> Document:
+    found = store.read_now(LOCAL.scope, lambda reader: reader.documents.get(document_id))
+    assert found is not None
+    return found
+
+
+def test_times_are_the_sources_and_the_audit_trail_says_when_it_came(store: Store) -> None:
+    before_us = now_us()
+    import_all(store, Incoming(document("a")))
+    found = stored(store, "a")
+    assert (found.created_at_us, found.updated_at_us) == (LONG_AGO_US, LONG_AGO_US + 1)
+    assert (found.revision, found.updated_by, found.operation) == (5, "importer", "import")
+    (entry,) = store.read_now(LOCAL.scope, lambda reader: reader.audit.page("a", limit=5))
+    assert before_us <= entry.at_us <= now_us()
+    assert (entry.action, entry.principal, entry.revision) == ("import", "importer", 5)
+    assert entry.request_id == "request-1"
+
+
+def test_a_clock_that_ran_ahead_does_not_put_a_document_into_the_future(store: Store) -> None:
+    import_all(store, Incoming(document("a", updated_at_us=now_us() + 10**15)))
+    assert stored(store, "a").updated_at_us <= now_us()
+
+
+def test_one_that_cannot_be_kept_does_not_stop_the_others(store: Store) -> None:
+    results = import_all(
+        store,
+        Incoming(document("a")),
+        Incoming(document("..")),
+        Incoming(document("b", "nul \0")),
+        Incoming(document("c", mime="nonsense")),
+        Incoming(document("d", revision=-1)),
+        Incoming(document("e", metadata={"x": "y" * 100_000})),
+        Incoming(document("f")),
+    )
+    assert [one.outcome for one in results] == ["created", *["failed"] * 5, "created"]
+    assert all(one.reason for one in results if one.outcome == "failed")
+    heads = store.read_now(LOCAL.scope, lambda reader: reader.documents.heads("", limit=9))
+    assert [head.document_id for head in heads] == ["a", "f"]
+
+
+@pytest.mark.parametrize("numbers", [(2, 3), (3, 4, 6), (4, 3), (4, 4), (-1, 0, 1, 2, 3, 4, 5)])
+def test_a_history_with_a_gap_is_refused(store: Store, numbers: tuple[int, ...]) -> None:
+    now = document("a")
+    earlier = tuple(
+        Revision("a", number, "", (), "text/plain", {}, LONG_AGO_US, "x", "create", 1, "b")
+        for number in numbers
+    )
+    assert [one.outcome for one in import_all(store, Incoming(now, earlier))] == ["failed"]
+
+
+def test_a_batch_is_kept_whole_or_not_at_all(store: Store) -> None:
+    def fails_afterwards(writer: Writer) -> None:
+        import_documents(writer, [Incoming(document("a"))], ACTOR, Limits(), "update")
+        raise StorageFull("no space")
+
+    with pytest.raises(StorageFull):
+        asyncio.run(store.write(LOCAL.scope, fails_afterwards))
+    assert store.read_now(LOCAL.scope, lambda reader: reader.documents.get("a")) is None

@@ -1,0 +1,31 @@
+"""The application without a server around it, for tests that put a tool of their own into it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2 as httpx
+
+from commonplace import settings, wiring
+from commonplace.web.app import App
+
+
+@contextmanager
+def application(data: Path, **flags: Any) -> Iterator[App]:
+    chosen = settings.load({"data": str(data), **flags}, environment={})
+    runtime = wiring.build_runtime(chosen)
+    try:
+        yield wiring.build_application(chosen, runtime)
+    finally:
+        runtime.store.close()
+
+
+async def post(
+    app: App, path: str, message: dict[str, Any], headers: dict[str, str]
+) -> httpx.Response:
+    transport = httpx.ASGITransport(app=app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        return await client.post(path, json=message, headers=headers)
