@@ -123,7 +123,10 @@ SETTINGS: tuple[Setting, ...] = (
         "Origins of web pages that may call the server (CORS); none by default.",
     ),
     Setting(
-        "ingest_roots", _paths, (), "Folders that ingest_document may read files from; none by default."
+        "ingest_roots",
+        _paths,
+        (),
+        "Folders that ingest_document may read files from; none by default.",
     ),
     Setting(
         "ingest_hosts", _texts, (), "Hosts that ingest_document may fetch from; none by default."
@@ -159,9 +162,7 @@ SETTINGS: tuple[Setting, ...] = (
         "",
         "The address clients use, e.g. https://kb.example.org; needed for OAuth.",
     ),
-    Setting(
-        "oauth_issuer", _text, "", "Issuer whose access tokens are accepted; none by default."
-    ),
+    Setting("oauth_issuer", _text, "", "Issuer whose access tokens are accepted; none by default."),
     Setting(
         "oauth_audience",
         _text,

@@ -52,9 +52,7 @@ def build_runtime(settings: Settings) -> Runtime:
     )
 
 
-def build_application(
-    settings: Settings, runtime: Runtime, *, conformance: bool = False
-) -> App:
+def build_application(settings: Settings, runtime: Runtime, *, conformance: bool = False) -> App:
     """`conformance` adds the fixtures that the official suite calls."""
     profiles = all_profiles(settings.profiles)
     _require_known(settings.capability_routes, profiles)

@@ -29,9 +29,7 @@ _BACKLOG = 2048
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]))
 @click.option("--conformance", is_flag=True, help="Add the fixtures of the MCP conformance suite.")
 @click.pass_obj
-def serve(
-    options: context.Options, /, data: Path | None, conformance: bool, **flags: Any
-) -> None:
+def serve(options: context.Options, /, data: Path | None, conformance: bool, **flags: Any) -> None:
     """Serve the documents over HTTP."""
     if data is not None:
         options = context.Options(data=data, config=options.config)

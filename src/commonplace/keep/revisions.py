@@ -41,9 +41,7 @@ def revision(reader: Reader | Writer, document_id: str, number: int) -> Revision
 
 def diff(reader: Reader, document_id: str, older: int, newer: int) -> str:
     before, after = (revision(reader, document_id, number) for number in (older, newer))
-    return unified_diff(
-        before.body, after.body, f"{document_id}@{older}", f"{document_id}@{newer}"
-    )
+    return unified_diff(before.body, after.body, f"{document_id}@{older}", f"{document_id}@{newer}")
 
 
 def restore(

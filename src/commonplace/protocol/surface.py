@@ -150,9 +150,7 @@ class Surface:
     def list_prompts(self) -> list[dict[str, Any]]:
         return prompts.LISTED
 
-    def get_prompt(
-        self, name: str, arguments: dict[str, str], message: Message
-    ) -> dict[str, Any]:
+    def get_prompt(self, name: str, arguments: dict[str, str], message: Message) -> dict[str, Any]:
         del message
         return prompts.get(name, arguments)
 

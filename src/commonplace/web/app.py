@@ -67,7 +67,9 @@ def build_app(serving: Serving) -> App:
     capabilities = {
         word: by_profile[profile] for word, profile in serving.capability_routes.items()
     }
-    return Guard(Router(exact, rest.admitted(rest.document), capabilities), serving.guard, serving.background)
+    return Guard(
+        Router(exact, rest.admitted(rest.document), capabilities), serving.guard, serving.background
+    )
 
 
 def _read_only(endpoint: Endpoint) -> Endpoint:

@@ -157,9 +157,7 @@ class Guard:
         return bool(mark) and scheme in ("http", "https") and _without_port(rest) in _LOOPBACK_NAMES
 
 
-async def _follow_lifespan(
-    receive: Receive, send: Send, background: Sequence[Background]
-) -> None:
+async def _follow_lifespan(receive: Receive, send: Send, background: Sequence[Background]) -> None:
     """Work beside the requests runs from the server's start to its end."""
     await receive()
     tasks = [asyncio.create_task(work()) for work in background]

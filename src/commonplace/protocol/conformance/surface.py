@@ -23,9 +23,7 @@ from commonplace.protocol.versions import Version
 from commonplace.tools.profiles import Profile
 from commonplace.tools.spec import Call
 
-_PNG = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
-)
+_PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
 _WAV = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA="
 _IMAGE = {"type": "image", "data": _PNG, "mimeType": "image/png"}
 
@@ -145,7 +143,11 @@ class ConformanceSurface(Surface):
         empty = {"type": "object", "properties": {}}
         schemas = {"json_schema_2020_12_tool": _SCHEMA_2020_12}
         self._fixtures = [
-            {"name": name, "description": f"Fixture {name}.", "inputSchema": schemas.get(name, empty)}
+            {
+                "name": name,
+                "description": f"Fixture {name}.",
+                "inputSchema": schemas.get(name, empty),
+            }
             for name in _NAMES
         ]
 
@@ -214,9 +216,7 @@ class ConformanceSurface(Surface):
         ]
         return [*fixtures, *super().list_prompts()]
 
-    def get_prompt(
-        self, name: str, arguments: dict[str, str], message: Message
-    ) -> dict[str, Any]:
+    def get_prompt(self, name: str, arguments: dict[str, str], message: Message) -> dict[str, Any]:
         if name not in _PROMPTS:
             return super().get_prompt(name, arguments, message)
         if name == "test_input_required_result_prompt":

@@ -56,7 +56,7 @@ class Lexical:
     def _views(self, statement: str, values: dict[str, str]) -> list[PassageView]:
         found = self._raw.execute(_SQL[statement], {**range_values(self._scope), **values})
         return [
-            PassageView(*row[:9], metadata=orjson.loads(row[9]), tags=rows.tags(row[10]))
+            PassageView(*row[:9], orjson.loads(row[9]), rows.tags(row[10]))
             for row in (rows.require(row, _VIEW) for row in found)
         ]
 

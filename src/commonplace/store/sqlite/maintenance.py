@@ -20,6 +20,7 @@ from commonplace.store.port import (
     Passage,
     PendingLag,
 )
+from commonplace.store.sqlite.rows import require
 from commonplace.store.sqlite.vector_index import pack
 
 _SQL = statements.load("commonplace.store.sqlite", "index.sql")
@@ -35,11 +36,10 @@ class Maintenance:
         """One entry for each document: its newest leased change stands for the older ones."""
         rows = self._raw.execute(
             _SQL["lease"], {"limit": limit, "now_us": now_us, "leased_until_us": leased_until_us}
-        ).fetchall()
-        newest: dict[int, LeasedChange] = {}
-        for outbox_key, document_key, attempts in sorted(rows):
-            newest[document_key] = LeasedChange(outbox_key, document_key, attempts)
-        return list(newest.values())
+        )
+        leased = [LeasedChange(*require(row, (int, int, int))) for row in rows]
+        leased.sort(key=lambda change: change.outbox_key)
+        return list({change.document_key: change for change in leased}.values())
 
     def finish(self, change: LeasedChange) -> None:
         self._raw.execute(_SQL["finish"], _keys(change))
@@ -67,7 +67,10 @@ class Maintenance:
 
     def document_state(self, document_key: int) -> DocumentState | None:
         row = self._raw.execute(_SQL["document_state"], {"document_key": document_key}).fetchone()
-        return None if row is None else DocumentState(document_key, *row[:4], bool(row[4]))
+        if row is None:
+            return None
+        document_id, title, revision, status, is_live = require(row, (str, str, int, str, int))
+        return DocumentState(document_key, document_id, title, revision, status, bool(is_live))
 
     def chunks_without_vector(self, document_key: int, model_id: int) -> list[Passage]:
         values = {"document_key": document_key, "model_id": model_id}
@@ -121,7 +124,9 @@ class Maintenance:
         return [row[0] for row in self._raw.execute(_SQL["stuck_page"], values)]
 
     def orphan_vectors(self, limit: int) -> list[tuple[int, int]]:
-        return [(row[0], row[1]) for row in self._raw.execute(_SQL["orphan_vectors"], {"limit": limit})]
+        return [
+            (row[0], row[1]) for row in self._raw.execute(_SQL["orphan_vectors"], {"limit": limit})
+        ]
 
     def delete_vectors(self, vectors: Iterable[tuple[int, int]]) -> None:
         for model_id, chunk_key in vectors:

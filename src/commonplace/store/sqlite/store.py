@@ -116,7 +116,9 @@ class SqliteStore:
             return work(Session(raw, scope, self._memory))
 
     async def write(self, scope: Scope, work: Callable[[Writer], T]) -> T:
-        return await asyncio.wrap_future(self._writer.submit(lambda raw: work(Session(raw, scope, self._memory))))
+        return await asyncio.wrap_future(
+            self._writer.submit(lambda raw: work(Session(raw, scope, self._memory)))
+        )
 
     async def maintain(self, work: Callable[[MaintenancePort], T], *, write: bool = True) -> T:
         if write:

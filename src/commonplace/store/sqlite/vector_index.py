@@ -31,7 +31,8 @@ def pack(vector: Floats) -> bytes:
     """A unit vector as int8 with its scale before it: a tenth of a percent off, a quarter the size."""
     peak = float(np.abs(vector).max()) or 1.0
     scale = np.float32(peak / _SCALE)
-    return scale.tobytes() + np.rint(vector / scale).astype(np.int8).tobytes()
+    values: npt.NDArray[np.int8] = np.rint(vector / scale).astype(np.int8)
+    return bytes(scale.tobytes() + values.tobytes())
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,9 +203,7 @@ class VectorIndex:
         return exact
 
 
-def _hamming(
-    bits: npt.NDArray[np.uint64], query: npt.NDArray[np.uint64]
-) -> npt.NDArray[np.uint16]:
+def _hamming(bits: npt.NDArray[np.uint64], query: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint16]:
     words, rows = bits.shape
     distances = np.empty(rows, np.uint16)
     for start in range(0, rows, _SCAN_ROWS):

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import orjson
 
 from commonplace.access.principal import Scope
-from commonplace.model.query import Filter
+from commonplace.model.query import NO_FILTER, Filter
 from commonplace.model.vector import Vectors as VectorRows
 from commonplace.store import statements
 from commonplace.store.port import VectorCoverage
@@ -63,7 +63,7 @@ class Vectors:
         self._memory = memory
 
     def search(
-        self, identity: str, vector: VectorRows, k: int, wanted: Filter
+        self, identity: str, vector: VectorRows, k: int, wanted: Filter = NO_FILTER
     ) -> list[tuple[int, float]]:
         model = self._model(identity)
         values = filter_values(self._scope, wanted)
@@ -81,7 +81,9 @@ class Vectors:
                 documents=documents,
             )
 
-    def scores(self, identity: str, vector: VectorRows, chunk_keys: Iterable[int]) -> dict[int, float]:
+    def scores(
+        self, identity: str, vector: VectorRows, chunk_keys: Iterable[int]
+    ) -> dict[int, float]:
         model = self._model(identity)
         if model is None:
             return {}
@@ -98,9 +100,7 @@ class Vectors:
         row = self._raw.execute(_SQL["model"], {"identity": identity}).fetchone()
         return None if row is None else (row[0], row[1])
 
-    def _eligible(
-        self, wanted: Filter, values: dict[str, object]
-    ) -> npt.NDArray[np.int64] | None:
+    def _eligible(self, wanted: Filter, values: dict[str, object]) -> npt.NDArray[np.int64] | None:
         """The documents a filter admits, each condition by its own index; None: all of them."""
         found: list[npt.NDArray[np.int64]] = []
         walks = (wanted.min_score, wanted.post_type_ids)
@@ -125,7 +125,7 @@ class Vectors:
         return self._keys("tagged", {"tags": orjson.dumps(tags).decode(), "least": least})
 
     def _keys(self, statement: str, values: dict[str, object]) -> npt.NDArray[np.int64]:
-        rows = self._raw.execute(_SQL[statement], values)  # type: ignore[arg-type]
+        rows = self._raw.execute(_SQL[statement], values)
         return np.fromiter((row[0] for row in rows), np.int64)
 
 
