@@ -5,14 +5,14 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: setup serve test check bench format docs
+.PHONY: setup serve test check bench format docs conformance fuzz soak
 
 setup: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Commonplace needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,ingest,postgres]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,ingest,oauth,postgres]'
 	@touch $(STAMP)
 
 serve: setup
@@ -36,3 +36,13 @@ docs: setup
 
 bench: setup
 	$(BIN)/python -m benchmarks.run
+
+conformance: setup
+	$(BIN)/python -m tests.clients.conformance
+
+# The long forms of two tests, for a night: 100 000 fuzzed requests, ten minutes of mixed load.
+fuzz: setup
+	FUZZ_CASES=100000 $(BIN)/python -m pytest tests/web/test_mcp_fuzz.py --timeout 7200
+
+soak: setup
+	SOAK_SECONDS=600 $(BIN)/python -m pytest tests/web/test_soak.py --timeout 1200 -s

@@ -56,7 +56,7 @@ PROFILES = (
     Profile("/mcp-gpt", GPT, 8, "not allowed"),
     Profile("/mcp-gpt-full", FULL, 10, "not allowed"),
 )
-MAIN, READ_ONLY_PROFILE, GPT_PROFILE, _ = PROFILES
+MAIN, _, GPT_PROFILE, _ = PROFILES
 
 each_client = pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
 each_profile = pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.path)

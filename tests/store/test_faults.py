@@ -18,7 +18,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from commonplace.errors import CommonplaceError, StorageCorrupt, StorageFull
+from commonplace.errors import CommonplaceError, NotFound, StorageCorrupt, StorageFull
 from commonplace.limits import Limits
 from commonplace.store.open import DATABASE_NAME, open_store
 from commonplace.store.port import Reader
@@ -30,13 +30,12 @@ from tests.store.kept import EVERYTHING, Kept
 
 BODY = "Some words that take room. " * 2_000
 IS_ROOT = os.name == "posix" and os.geteuid() == 0
-NOBODY = 65534
 
 
 def assert_plain(text: str) -> None:
     """Words for an operator, not the inside of the program."""
     assert "Traceback" not in text, text
-    assert "apsw" not in text, text
+    assert "apsw." not in text, text
 
 
 # Full
@@ -74,7 +73,7 @@ def assert_stays_full(server: Server, path: str) -> None:
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     disk = tmp_path / "disk"
     disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(disk)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(disk)]
     if not IS_ROOT or subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("needs the right to mount a small disk; the file size limit stands in for it")
     try:
@@ -85,7 +84,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_full_disk_refuses_writes_until_there_is_room(small_disk: Path) -> None:
     ballast = small_disk / "ballast"
-    ballast.write_bytes(bytes(2 * 1024 * 1024))
+    ballast.write_bytes(bytes(8 * 1024 * 1024))
     with Server(small_disk / "data") as server:
         assert write_until_full(server, "a") > 2
         assert_reads_work(server, "a/0")
@@ -99,10 +98,9 @@ def test_a_full_disk_refuses_writes_until_there_is_room(small_disk: Path) -> Non
 def test_a_server_starts_and_reads_on_a_full_disk_or_says_why_not(small_disk: Path) -> None:
     with Server(small_disk / "data") as server:
         count = write_until_full(server, "a")
-    with (small_disk / "rest").open("wb") as rest, contextlib.suppress(OSError):
+    with (small_disk / "rest").open("wb", buffering=0) as rest, contextlib.suppress(OSError):
         while True:
             rest.write(bytes(4096))
-            rest.flush()
     listed = run_cli("ls", "--json", data=small_disk / "data")
     assert_plain(listed.stdout + listed.stderr)
     if listed.returncode == 0:
@@ -119,7 +117,10 @@ def test_a_file_that_may_not_grow_refuses_writes_until_it_may(data: Path) -> Non
     """The same without a disk of its own: the system refuses to lengthen the server's files."""
     with Server(data) as server:
         server.create("a/0", BODY)
-        pid, before = server.process.pid, resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
+        pid, before = (
+            server.process.pid,
+            resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE),
+        )
         longest = max(file.stat().st_size for file in data.iterdir())
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (longest + 200_000, before[1]))
         write_until_full(server, "b")
@@ -137,7 +138,7 @@ def test_a_database_at_its_largest_refuses_writes_until_it_may_grow(data: Path) 
     raw = store._writer._connection.raw  # type: ignore[attr-defined]
     kept.create("a", BODY)
     raw.execute(f"PRAGMA max_page_count = {raw.execute('PRAGMA page_count').get + 20}").fetchall()
-    with pytest.raises(StorageFull):
+    with pytest.raises(StorageFull):  # noqa: PT012 - which of them it is depends on the page size
         for number in range(20):
             kept.create(f"b/{number}", BODY)
     number = len(kept.ids("b/"))
@@ -169,61 +170,67 @@ def test_of_writes_that_wait_together_a_full_database_keeps_only_whole_ones(data
 # Read-only
 
 
-def run_as_nobody(*arguments: str, data: Path) -> subprocess.CompletedProcess[str]:
-    """Permission bits mean nothing to root, so root's tests run the command as somebody else."""
-    user = {"user": NOBODY, "group": NOBODY, "extra_groups": ()} if IS_ROOT else {}
+def run_bound_by_permissions(*arguments: str, data: Path) -> subprocess.CompletedProcess[str]:
+    """Permission bits mean nothing to root, until it lays the right to ignore them down."""
+    rights = "-dac_override,-dac_read_search"
+    bound = ["setpriv", "--bounding-set", rights, "--inh-caps", rights] if IS_ROOT else []
     return subprocess.run(
-        [*COMMAND, "--data", str(data), *arguments],
+        [*bound, *COMMAND, "--data", str(data), *arguments],
         capture_output=True,
         text=True,
-        env={**clean_environment(), "HOME": "/nonexistent"},
-        cwd="/",
+        env=clean_environment(),
         timeout=60,
         check=False,
-        **user,  # type: ignore[call-overload]
     )
 
 
 @pytest.fixture
-def strangers_folder(tmp_path: Path) -> Path:
-    """A folder with a database that somebody else may look into."""
-    if IS_ROOT:
-        for folder in (tmp_path, *tmp_path.parents[:2]):
-            folder.chmod(0o755)
-        if run_as_nobody("--version", data=tmp_path).returncode:
-            pytest.skip("the interpreter is closed to other users")
-    store = open_store(tmp_path / "data", Limits())
+def closable(tmp_path: Path) -> Iterator[Path]:
+    """A folder with a database, to which rights are about to be taken away."""
+    if IS_ROOT and shutil.which("setpriv") is None:
+        pytest.skip("root needs setpriv to be refused anything")
+    store = open_store(tmp_path / "deep" / "data", Limits())
     Kept(store, Limits()).create("a", "zebra")
     store.close()
-    return tmp_path / "data"
+    yield tmp_path / "deep" / "data"
+    (tmp_path / "deep").chmod(0o755)
+    for folder in (tmp_path / "deep").iterdir():
+        folder.chmod(0o755)
 
 
-READ_ONLY: dict[str, Callable[[Path], None]] = {
-    "the folder": lambda data: (data / DATABASE_NAME).chmod(0o666) or data.chmod(0o555),  # type: ignore[func-returns-value]
-    "the file": lambda data: (data / DATABASE_NAME).chmod(0o444) or data.chmod(0o777),  # type: ignore[func-returns-value]
-    "to the eyes too": lambda data: (data / DATABASE_NAME).chmod(0o000) or data.chmod(0o777),  # type: ignore[func-returns-value]
-    "the folder, with no file in it": lambda data: (data / DATABASE_NAME).unlink()
-    or data.chmod(0o555),  # type: ignore[func-returns-value]
-    "the folder it would be in": lambda data: shutil.rmtree(data) or data.parent.chmod(0o555),  # type: ignore[func-returns-value]
-}
+def close_folder(data: Path) -> None:
+    data.chmod(0o555)
 
 
-@pytest.mark.parametrize("close", READ_ONLY.values(), ids=READ_ONLY.keys())
-def test_what_may_not_be_written_is_named(
-    strangers_folder: Path, close: Callable[[Path], None]
-) -> None:
-    close(strangers_folder)
-    try:
-        for command in (("get", "a"), ("ls",), ("serve", "--port", str(free_port()))):
-            done = run_as_nobody(*command, data=strangers_folder)
-            assert done.returncode == 7, done
-            assert_plain(done.stdout + done.stderr)
-            assert "STORAGE_READ_ONLY" in done.stderr
-            assert str(strangers_folder) in done.stderr
-    finally:
-        strangers_folder.parent.chmod(0o755)
-        if strangers_folder.exists():
-            strangers_folder.chmod(0o755)
+def close_file(data: Path) -> None:
+    (data / DATABASE_NAME).chmod(0o444)
+
+
+def hide_file(data: Path) -> None:
+    (data / DATABASE_NAME).chmod(0o000)
+
+
+def close_empty_folder(data: Path) -> None:
+    (data / DATABASE_NAME).unlink()
+    data.chmod(0o555)
+
+
+def close_folder_above(data: Path) -> None:
+    shutil.rmtree(data)
+    data.parent.chmod(0o555)
+
+
+@pytest.mark.parametrize(
+    "close", [close_folder, close_file, hide_file, close_empty_folder, close_folder_above]
+)
+def test_what_may_not_be_written_is_named(closable: Path, close: Callable[[Path], None]) -> None:
+    close(closable)
+    for command in (("get", "a"), ("serve", "--port", str(free_port()))):
+        done = run_bound_by_permissions(*command, data=closable)
+        assert done.returncode == 7, done
+        assert_plain(done.stdout + done.stderr)
+        assert "STORAGE_READ_ONLY" in done.stderr
+        assert str(closable) in done.stderr
 
 
 def test_a_read_only_disk_is_named(small_disk: Path) -> None:
@@ -350,7 +357,7 @@ def look_at_everything(kept: Kept, number: int) -> None:
 
 
 def test_damage_in_the_middle_is_always_said_in_the_same_way(sound: Path, tmp_path: Path) -> None:
-    """Whatever is broken, callers get STORAGE_CORRUPT; and what reads do not notice, the check does."""
+    """Whatever is broken, callers get STORAGE_CORRUPT; what reads do not notice, the check does."""
     found = {"reads": 0, "checks": 0}
     for seed in range(60):
         folder = tmp_path / str(seed)
@@ -370,13 +377,12 @@ def test_damage_in_the_middle_is_always_said_in_the_same_way(sound: Path, tmp_pa
                     kept.update(f"d/{number:02}", body="new")
             except StorageCorrupt:
                 is_noticed = True
-            except CommonplaceError as error:
-                assert error.code == "NOT_FOUND", (seed, error)  # its index entry is gone
+            except NotFound:  # its entry in the index is gone
                 is_noticed = True
         check = asyncio.run(store.check(thorough=True))
         found["reads"] += is_noticed
         found["checks"] += not check.ok
-        assert check.ok or "apsw" not in " ".join(check.problems)
+        assert_plain(" ".join(check.problems))
         store.close()
     assert found["reads"] > 20
     assert found["checks"] >= found["reads"]

@@ -1,4 +1,4 @@
-"""The tools over MCP: which are offered where, how they are described, how they succeed and fail."""
+"""The tools over MCP: which are offered where, how they are described, how they end."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ class TestWhatIsOffered:
     def test_each_path_lists_its_tools(self, server: Server, path: str) -> None:
         assert names(Mcp(server.client, path)) == OFFERED[path]
         assert "move_document" not in OFFERED[path]
-        assert ("ingest_document" in OFFERED[path]) == (path in ("/mcp", "/mcp-gpt-full", "/mcp-all"))
+        has_ingest = path in ("/mcp", "/mcp-gpt-full", "/mcp-all")
+        assert ("ingest_document" in OFFERED[path]) is has_ingest
 
     @pytest.mark.parametrize("path", OFFERED)
     def test_the_description_by_get_names_the_same(self, server: Server, path: str) -> None:
@@ -115,9 +116,9 @@ class TestDescriptions:
 
     def test_the_hints_say_what_a_tool_does(self, mcp: Mcp) -> None:
         hints = {tool["name"]: tool["annotations"] for tool in mcp.tools()}
-        for name, annotations in hints.items():
-            assert annotations["readOnlyHint"] is (name in READONLY)
-            assert annotations["destructiveHint"] is (name == "delete_document")
+        for name, hint in hints.items():
+            assert hint["readOnlyHint"] is (name in READONLY)
+            assert hint["destructiveHint"] is (name == "delete_document")
 
     @pytest.mark.parametrize("path", OFFERED)
     def test_every_host_can_take_the_names_and_schemas(self, server: Server, path: str) -> None:
@@ -178,7 +179,11 @@ class TestDescriptions:
         before = Surface(main).schema_hash
         assert Surface(main).schema_hash == before
         tool = BY_NAME["get_document"]
-        values = {"description": "Other words.", "title": "Other", "effect": "delete"}
+        values: dict[str, Any] = {
+            "description": "Other words.",
+            "title": "Other",
+            "effect": "delete",
+        }
         edited = dataclasses.replace(tool, **{changed: values[changed]})
         monkeypatch.setitem(BY_NAME, "get_document", edited)
         assert Surface(main).schema_hash != before
@@ -214,7 +219,12 @@ class TestResults:
         [
             ("get_document_for_rewrite", {"path": "results/missing"}, "NOT_FOUND", 404),
             ("upload_document", {"path": "results/a", "content": "again"}, "CONFLICT", 409),
-            ("patch_document", {"path": "results/a", "old_str": "one", "new_str": ""}, "AMBIGUOUS", 409),
+            (
+                "patch_document",
+                {"path": "results/a", "old_str": "one", "new_str": ""},
+                "AMBIGUOUS",
+                409,
+            ),
             (
                 "patch_document",
                 {"path": "results/a", "old_str": "none", "new_str": ""},

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from commonplace.cli import context
-from commonplace.cli.exchange_batches import Importer, existing_options
+from commonplace.cli.exchange_batches import Importer, skip_existing_option, update_option
 from commonplace.errors import RequestError
 from commonplace.keep.imports import Existing, Incoming
 from commonplace.model.instant import now_us
@@ -42,8 +42,8 @@ _LINES = (
 @click.command("agent-data", short_help="Import an AgentData knowledge base.")
 @click.argument("source", metavar="URL|FILE")
 @click.option("--with-deleted", is_flag=True, help="Import deleted documents too, as deleted.")
-@existing_options[0]
-@existing_options[1]
+@update_option
+@skip_existing_option
 @click.option("--dry-run", is_flag=True, help="Stop after the report.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @context.json_option

@@ -31,16 +31,14 @@ from commonplace.limits import (
 _OUTCOMES: tuple[Outcome, ...] = ("created", "updated", "unchanged", "skipped", "failed")
 _PROBLEMS_SHOWN_MAX = 20
 
-existing_options = (
-    click.option(
-        "--update",
-        "existing",
-        flag_value="update",
-        help="Also replace documents that were changed or deleted here; history keeps them.",
-    ),
-    click.option(
-        "--skip-existing", "existing", flag_value="skip", help="Never touch a path that is taken."
-    ),
+update_option = click.option(
+    "--update",
+    "existing",
+    flag_value="update",
+    help="Also replace documents that were changed or deleted here; history keeps them.",
+)
+skip_existing_option = click.option(
+    "--skip-existing", "existing", flag_value="skip", help="Never touch a path that is taken."
 )
 
 
@@ -89,7 +87,7 @@ class Importer:
     def add(self, name: str, incoming: Incoming) -> None:
         """`name` is what the caller knows the document by: a file, a row."""
         bodies = (incoming.document.body, *(revision.body for revision in incoming.earlier))
-        size = sum(map(len, bodies))
+        size = sum(len(body.encode(errors="surrogatepass")) for body in bodies)
         if self._batch and self._batch_bytes + size > IMPORT_BATCH_BYTES_MAX:
             self.flush()
         self._batch.append(incoming)

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from commonplace.cli import context
-from commonplace.cli.exchange_batches import Importer, existing_options
+from commonplace.cli.exchange_batches import Importer, skip_existing_option, update_option
 from commonplace.cli.exchange_manifest import MANIFEST_NAME, Entry, entries, is_manifest
 from commonplace.cli.exchange_walk import FoundFile, matches, walk
 from commonplace.errors import CommonplaceError, Conflict, InvalidArgument, PayloadTooLarge
@@ -41,8 +41,8 @@ _READABLE_SUFFIXES = (".pdf", ".docx")
     metavar="PATTERN",
     help="Only these files, e.g. '*.md' or 'docs/*'; give the option once for each.",
 )
-@existing_options[0]
-@existing_options[1]
+@update_option
+@skip_existing_option
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 @context.json_option
 @click.pass_context

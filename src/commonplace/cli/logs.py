@@ -9,6 +9,9 @@ import orjson
 
 from commonplace.model.instant import now_us, to_iso
 
+_TALKATIVE = ("httpx2", "httpcore2")
+"""They log the URL of every request they make, and a URL may hold a token."""
+
 
 class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
@@ -27,3 +30,5 @@ def configure(level: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    for name in _TALKATIVE:
+        logging.getLogger(name).setLevel(logging.WARNING)

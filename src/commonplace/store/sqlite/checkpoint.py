@@ -51,7 +51,7 @@ class Checkpoints:
         if pages < self._due_pages:
             return
         is_large = pages >= self._large_pages
-        if self._make_waiting() if is_large else self._make(_PASSING):
+        if self._make_waiting(self._wait_seconds) if is_large else self._make(_PASSING):
             self._wal_pages = 0
             self._start_over()
             return
@@ -65,12 +65,12 @@ class Checkpoints:
 
     def make_room(self) -> None:
         """On a full disk the WAL's own room is the first that can be had back."""
-        if self._make(_WAITING):
+        if self._make_waiting(0):
             self._wal_pages = 0
             self._start_over()
 
-    def _make_waiting(self) -> bool:
-        self._connection.wait_seconds_max = self._wait_seconds
+    def _make_waiting(self, wait_seconds: float) -> bool:
+        self._connection.wait_seconds_max = wait_seconds
         try:
             return self._make(_WAITING)
         finally:

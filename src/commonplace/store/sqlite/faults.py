@@ -67,6 +67,9 @@ def extended_code(problem: apsw.Error) -> int:
 
 def as_storage_error(problem: BaseException, path: Path, system_errno: int = 0) -> CommonplaceError:
     """`system_errno`: why the operating system refused a read or a write (see `errno_of`)."""
+    damage = _damage(problem)
+    if damage:
+        return damaged(path, damage)
     match problem:
         case CommonplaceError():
             return problem
@@ -76,18 +79,27 @@ def as_storage_error(problem: BaseException, path: Path, system_errno: int = 0) 
             return _full(path)
         case apsw.ReadOnlyError() | apsw.PermissionsError():
             return StorageReadOnly(f"{path.name} cannot be written: {problem}.")
-        case apsw.CorruptError() | apsw.NotADBError():
-            return damaged(path, str(problem))
         case apsw.BusyError() | apsw.LockedError() | apsw.ProtocolError():
             return StorageUnavailable("Another process kept the database locked; try again.")
         case apsw.ConnectionClosedError():
             return StorageUnavailable("The store is closed.")
         case apsw.IOError() | apsw.CantOpenError():
             return _of_input_output(problem, path, system_errno)
-        case _ if isinstance(problem, _UNDECODABLE):
-            return damaged(path, f"a stored value is unreadable: {problem}")
         case _:
             return Internal(f"The database refused a statement: {problem}")
+
+
+def _damage(problem: BaseException) -> str:
+    """What is wrong with the file, if this came of something wrong with it."""
+    match problem:
+        case apsw.CorruptError() | apsw.NotADBError():
+            return str(problem)
+        case apsw.SQLError() if str(problem).startswith("no such "):
+            return f"its schema is not what it was: {problem}"
+        case _ if isinstance(problem, _UNDECODABLE):
+            return f"a stored value is unreadable: {problem}"
+        case _:
+            return ""
 
 
 def damaged(path: Path, why: str) -> StorageCorrupt:

@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar
 
 import apsw
 
-from commonplace.errors import StorageUnavailable
+from commonplace.errors import StorageFull, StorageUnavailable
 from commonplace.store.sqlite.checkpoint import Checkpoints
 from commonplace.store.sqlite.connection import Connection
 from commonplace.store.sqlite.faults import STORE_PROBLEMS, as_storage_error, errno_of
@@ -77,8 +77,10 @@ class WriterThread:
 
     def _run(self) -> None:
         for first in iter(self._queue.get, None):
-            self._commit(self._group(first))
-            self._checkpoints.make_if_due()
+            if self._commit(self._group(first)):
+                self._checkpoints.make_if_due()
+            else:
+                self._checkpoints.make_room()
 
     def _group(self, first: _Job[Any]) -> Iterator[_Job[Any]]:
         """The writes of one commit, each taken from the queue only when its turn comes."""
@@ -96,7 +98,8 @@ class WriterThread:
                 return
             yield job
 
-    def _commit(self, group: Iterator[_Job[Any]]) -> None:
+    def _commit(self, group: Iterator[_Job[Any]]) -> bool:
+        """Acknowledge all of the group, each with its own outcome. False: there was no room."""
         raw = self._connection.raw
         begun = False
         taken: list[_Job[Any]] = []
@@ -117,12 +120,13 @@ class WriterThread:
             # Where the lock was not to be had, those behind would wait as long and in vain.
             for job in taken if begun else group:
                 job.fail(as_storage_error(problem, self._path, code))
-            return
+            return not isinstance(as_storage_error(problem, self._path, code), StorageFull)
         for job, result, failure in outcomes:
             if failure is None:
                 job.future.set_result(result)
             else:
                 job.future.set_exception(failure)
+        return not any(isinstance(failure, StorageFull) for _, _, failure in outcomes)
 
     def _attempt(self, job: _Job[Any]) -> tuple[Any, BaseException | None]:
         """Run one write in a savepoint. Only a failure that cost the transaction is raised."""
