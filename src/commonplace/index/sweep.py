@@ -108,12 +108,8 @@ async def audit_sync(store: Store, model_id: int, *, heal: bool) -> dict[str, An
 async def cleanup_orphans(store: Store, *, dry_run: bool) -> dict[str, Any]:
     if dry_run:
         found = await store.maintain(lambda work: work.orphan_vectors(_PAGE), write=False)
-        return {
-            "dry_run": True,
-            "found": len(found),
-            "removed": 0,
-            "truncated": len(found) == _PAGE,
-        }
+        is_cut = len(found) == _PAGE
+        return {"dry_run": True, "found": len(found), "removed": 0, "truncated": is_cut}
     removed = 0
     while count := await store.maintain(_remove_orphans):
         removed += count

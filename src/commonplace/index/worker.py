@@ -1,8 +1,8 @@
 """The worker: takes changes from the outbox, embeds what is new, and says when it is done.
 
-A change is leased, not removed, so that a crash at any point only means that somebody does it again;
-doing it again embeds only what still lacks a vector. Vectors and the status `ready` are written in
-one transaction, and only for the revision that was read.
+A change is leased, not removed, so that a crash at any point only means that somebody does it
+again; doing it again embeds only what still lacks a vector. Vectors and the status `ready` are
+written in one transaction, and only for the revision that was read.
 """
 
 from __future__ import annotations

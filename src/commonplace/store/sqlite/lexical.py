@@ -55,10 +55,7 @@ class Lexical:
 
     def _views(self, statement: str, values: dict[str, str]) -> list[PassageView]:
         found = self._raw.execute(_SQL[statement], {**range_values(self._scope), **values})
-        return [
-            PassageView(*row[:9], orjson.loads(row[9]), rows.tags(row[10]))
-            for row in (rows.require(row, _VIEW) for row in found)
-        ]
+        return [_view(rows.require(row, _VIEW)) for row in found]
 
     def sources(self) -> list[SourceCounts]:
         found = self._raw.execute(_SQL["sources"], range_values(self._scope))
@@ -146,6 +143,11 @@ class Lexical:
         )
         for tag in facets.tags:
             self._raw.execute(_SQL["put_tag"], {**key, "tag": tag})
+
+
+def _view(row: rows.Row) -> PassageView:
+    *shown, metadata, tags = row
+    return PassageView(*shown, metadata=orjson.loads(metadata), tags=rows.tags(tags))
 
 
 def _passage_hash(title: str, chunk: Chunk) -> bytes:

@@ -28,7 +28,7 @@ Floats = npt.NDArray[np.float32]
 
 
 def pack(vector: Floats) -> bytes:
-    """A unit vector as int8 with its scale before it: a tenth of a percent off, a quarter the size."""
+    """A unit vector as int8 with its scale before it: barely less exact, a quarter the size."""
     peak = float(np.abs(vector).max()) or 1.0
     scale = np.float32(peak / _SCALE)
     values: npt.NDArray[np.int8] = np.rint(vector / scale).astype(np.int8)

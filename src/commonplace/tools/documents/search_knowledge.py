@@ -21,7 +21,7 @@ from commonplace.tools.answer import fit_items
 from commonplace.tools.spec import Answer, Arguments, Call, ToolSpec
 
 _BYTES_PER_HIT = 900
-"""A caller who asks for many hits wants them: the answer grows with the limit beyond the default."""
+"""Who asks for many hits wants them: beyond the default limit the answer grows with it."""
 
 
 class SearchKnowledge(Arguments):
