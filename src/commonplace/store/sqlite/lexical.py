@@ -146,8 +146,20 @@ class Lexical:
 
 
 def _view(row: rows.Row) -> PassageView:
-    *shown, metadata, tags = row
-    return PassageView(*shown, metadata=orjson.loads(metadata), tags=rows.tags(tags))
+    key, document_id, index, title, heading, text, start, source_id, source, metadata, tags = row
+    return PassageView(
+        chunk_key=key,
+        document_id=document_id,
+        chunk_index=index,
+        title=title,
+        heading=heading,
+        text=text,
+        start=start,
+        source_id=source_id,
+        source_name=source,
+        metadata=orjson.loads(metadata),
+        tags=rows.tags(tags),
+    )
 
 
 def _passage_hash(title: str, chunk: Chunk) -> bytes:
