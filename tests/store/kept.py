@@ -14,7 +14,8 @@ from commonplace.keep.patch import Replacement, patch
 from commonplace.keep.update import Changes, update
 from commonplace.limits import Limits
 from commonplace.model.document import Document, DocumentHead
-from commonplace.store.port import LexicalHit, Reader, Store, Writer
+from commonplace.model.query import Filter
+from commonplace.store.port import Maintenance, PassageView, Reader, Scored, Store, Writer
 from commonplace.text.tokens import parse_query
 
 T = TypeVar("T")
@@ -76,11 +77,20 @@ class Kept:
     def ids(self, prefix: str = "", scope: Scope = EVERYTHING, **more: Any) -> list[str]:
         return [head.document_id for head in self.heads(prefix, scope, **more)]
 
-    def search(self, words: str, scope: Scope = EVERYTHING, prefix: str = "") -> list[LexicalHit]:
-        query = parse_query(words)
+    def scored(self, words: str, scope: Scope = EVERYTHING, prefix: str = "") -> list[Scored]:
+        query, wanted = parse_query(words), Filter(prefix=prefix)
         return self.read(
-            lambda reader: reader.lexical.search(query, limit=50, prefix=prefix), scope
+            lambda reader: reader.lexical.search(query, limit=50, wanted=wanted), scope
         )
 
+    def search(self, words: str, scope: Scope = EVERYTHING, prefix: str = "") -> list[PassageView]:
+        """What a search shows, best first."""
+        keys = [key for key, _ in self.scored(words, scope, prefix)]
+        views = self.read(lambda reader: reader.lexical.passages(keys), scope)
+        return [views[key] for key in keys]
+
     def found(self, words: str, scope: Scope = EVERYTHING, prefix: str = "") -> set[str]:
-        return {hit.document_id for hit in self.search(words, scope, prefix)}
+        return {view.document_id for view in self.search(words, scope, prefix)}
+
+    def maintain(self, work: Callable[[Maintenance], T], *, write: bool = True) -> T:
+        return asyncio.run(self.store.maintain(work, write=write))

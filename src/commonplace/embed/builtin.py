@@ -15,11 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from commonplace.embed.port import Vectors
 from commonplace.embed.script import english_trust
 from commonplace.errors import EmbeddingFailed, NotConfigured
+from commonplace.model.vector import np
 
 NAME = "all-MiniLM-L6-v2"
 DATA_PACKAGE = "commonplace_minilm"
@@ -41,6 +40,8 @@ class MiniLm:
         )
 
     def embed(self, texts: Sequence[str]) -> Vectors:
+        if not texts:
+            return np.empty((0, DIMENSIONS), np.float32)
         session, tokenizer = self._load()
 
         def one(text: str) -> Vectors:

@@ -6,9 +6,8 @@ import hashlib
 import re
 from collections.abc import Sequence
 
-import numpy as np
-
 from commonplace.embed.port import Vectors
+from commonplace.model.vector import np
 
 _WORD = re.compile(r"\w+")
 
@@ -21,6 +20,8 @@ class Hashed:
         self.identity = f"hashed/{dimensions}"
 
     def embed(self, texts: Sequence[str]) -> Vectors:
+        if not texts:
+            return np.empty((0, self.dimensions), np.float32)
         return np.stack([self._one(text) for text in texts])
 
     def vector_weight(self, text: str) -> float:

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from commonplace.embed.port import Embedder, Vectors
-from commonplace.errors import CommonplaceError
+from commonplace.errors import CommonplaceError, VectorsLoading
 
 _CACHED_MAX = 512
 """Agents repeat themselves, and pages of one search ask for the same vector."""
@@ -18,6 +18,11 @@ class QueryVector:
     vector: Vectors | None
     reason: str | None = None
     """Why a search goes on with keywords alone."""
+
+
+def without(error: VectorsLoading) -> QueryVector:
+    """What a search goes on with that cannot wait for the vectors of the passages."""
+    return QueryVector(None, f"{error.message} Keywords only.")
 
 
 class QueryVectors:

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from commonplace.access.principal import Effect, Principal
+from commonplace.embed.watched import Watched
 from commonplace.find.query_vector import QueryVectors
 from commonplace.index.worker import IndexWorker
 from commonplace.keep.commit import Actor
@@ -36,6 +37,8 @@ class Runtime:
     limits: Limits
     fetcher: Fetcher
     query_vectors: QueryVectors
+    embedder: Watched | None = None
+    """None where there is no embedding model: keyword search only."""
     index: IndexWorker | None = None
     """Keeps vectors in step; None where there is no embedding model."""
 

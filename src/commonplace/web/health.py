@@ -38,7 +38,9 @@ class Health:
             "version": commonplace.__version__,
             "services": services,
         }
-        await send_json(scope, send, 200 if healthy else 503, answer)
+        # Without vectors it still answers, by keyword: no reason to be taken out of service.
+        is_usable = services["store"]["status"] == "ok"
+        await send_json(scope, send, 200 if is_usable else 503, answer)
 
     async def _store(self) -> dict[str, Any]:
         """Take the write lock and read: a file that cannot be used says so here."""
@@ -51,10 +53,16 @@ class Health:
         return {"status": "ok", "ms": round((time.perf_counter() - started_s) * 1000, 3)}
 
     def _embedder(self) -> dict[str, Any]:
-        embedder = self._runtime.query_vectors.embedder
+        embedder = self._runtime.embedder
         if embedder is None:
             return {"status": "off", "message": "No embedding model: keyword search only."}
-        return {"status": "ok", "model": embedder.name, "identity": embedder.identity}
+        found = {
+            "status": "ok" if embedder.problem is None else "error",
+            "model": embedder.name,
+            "identity": embedder.identity,
+            "is_used": embedder.is_used,
+        }
+        return found if embedder.problem is None else {**found, "message": embedder.problem}
 
     async def _index(self) -> dict[str, Any]:
         if self._runtime.index is None:

@@ -141,10 +141,15 @@ class Rest:
         await self._post_only(index.REINDEX, scope, receive, send)
 
     async def audit_sync(self, scope: HttpScope, receive: Receive, send: Send) -> None:
-        if scope["method"] in ("GET", "HEAD", "POST"):
-            await self._run(index.AUDIT, scope, receive, send)
-        else:
-            await refuse_method(scope, send, "GET, POST")
+        match scope["method"]:
+            case "GET" | "HEAD":
+                if "heal" in _query(scope):
+                    raise BadRequest("Healing changes something: use POST.", field="heal")
+                await self._run(index.AUDIT, scope, receive, send)
+            case "POST":
+                await self._run(index.AUDIT, scope, receive, send)
+            case _:
+                await refuse_method(scope, send, "GET, POST")
 
     async def cleanup_orphans(self, scope: HttpScope, receive: Receive, send: Send) -> None:
         await self._post_only(index.CLEANUP, scope, receive, send)

@@ -22,6 +22,7 @@ from commonplace.store.port import (
 )
 from commonplace.store.sqlite.rows import require
 from commonplace.store.sqlite.vector_index import pack
+from commonplace.store.sqlite.vectors import ALL_PASSAGES
 
 _SQL = statements.load("commonplace.store.sqlite", "index.sql")
 
@@ -41,6 +42,15 @@ class Maintenance:
         leased.sort(key=lambda change: change.outbox_key)
         return list({change.document_key: change for change in leased}.values())
 
+    def has_due(self, now_us: int) -> bool:
+        return bool(self._value("has_due", {"now_us": now_us}))
+
+    def renew(self, change: LeasedChange, leased_until_us: int) -> None:
+        self._raw.execute(_SQL["renew"], {**_keys(change), "leased_until_us": leased_until_us})
+
+    def release(self, change: LeasedChange) -> None:
+        self._raw.execute(_SQL["release"], _keys(change))
+
     def finish(self, change: LeasedChange) -> None:
         self._raw.execute(_SQL["finish"], _keys(change))
 
@@ -51,17 +61,23 @@ class Maintenance:
     def park(self, change: LeasedChange, error: str) -> None:
         self._raw.execute(_SQL["park"], {**_keys(change), "error": error})
 
-    def unpark(self) -> None:
-        self._raw.execute(_SQL["unpark"])
-
-    def enqueue(self, document_keys: Iterable[int], at_us: int) -> int:
-        """Ask for documents to be indexed; how many were asked for."""
+    def enqueue(self, document_keys: Iterable[int], model_id: int, at_us: int) -> int:
+        """Ask for documents to be indexed that still need it; how many these were."""
         count = 0
         for document_key in document_keys:
-            self._raw.execute(_SQL["enqueue"], {"document_key": document_key, "at_us": at_us})
-            count += self._raw.changes()
-            self._raw.execute(_SQL["set_pending"], {"document_key": document_key})
+            values = {"document_key": document_key, "model_id": model_id, "at_us": at_us}
+            self._raw.execute(_SQL["enqueue"], values)
+            if self._raw.changes():
+                count += 1
+                for statement in ("forget_parked", "set_pending"):
+                    self._raw.execute(_SQL[statement], {"document_key": document_key})
         return count
+
+    def last_change(self) -> int:
+        return int(self._value("last_change", {}))
+
+    def queued(self, through: int) -> int:
+        return int(self._value("queued", {"outbox_key": through}))
 
     # Documents and their vectors
 
@@ -72,9 +88,13 @@ class Maintenance:
         document_id, title, revision, status, is_live = require(row, (str, str, int, str, int))
         return DocumentState(document_key, document_id, title, revision, status, bool(is_live))
 
-    def chunks_without_vector(self, document_key: int, model_id: int) -> list[Passage]:
-        values = {"document_key": document_key, "model_id": model_id}
+    def chunks_without_vector(self, document_key: int, model_id: int, limit: int) -> list[Passage]:
+        values = {"document_key": document_key, "model_id": model_id, "limit": limit}
         return [Passage(*row) for row in self._raw.execute(_SQL["chunks_without_vector"], values)]
+
+    def lacks_vectors(self, document_key: int, model_id: int) -> bool:
+        values = {"document_key": document_key, "model_id": model_id}
+        return bool(self._value("lacks_vectors", values))
 
     def put_vectors(self, model_id: int, chunk_keys: Sequence[int], vectors: Vectors) -> None:
         for chunk_key, vector in zip(chunk_keys, vectors, strict=True):
@@ -109,19 +129,26 @@ class Maintenance:
     def models(self) -> list[ModelVectors]:
         return [ModelVectors(*row) for row in self._raw.execute(_SQL["models"])]
 
-    def drop_other_models(self, model_id: int) -> int:
-        self._raw.execute(_SQL["drop_other_models"], {"model_id": model_id})
-        return self._raw.changes()
+    def drop_vectors(self, model_id: int, limit: int) -> int:
+        """Remove some of a model's vectors; how many these were."""
+        self._raw.execute(_SQL["drop_page"], {"model_id": model_id, "limit": limit})
+        dropped = self._raw.changes()
+        if dropped:
+            values = {"model_id": model_id, "chunk_key": ALL_PASSAGES}
+            self._raw.execute(_SQL["log_change"], values)
+        return dropped
 
     # Looking for what is wrong
 
-    def missing_page(self, model_id: int, *, after: int, limit: int) -> list[int]:
-        values = {"model_id": model_id, "after": after, "limit": limit}
-        return [row[0] for row in self._raw.execute(_SQL["missing_page"], values)]
+    def unqueued_page(self, model_id: int, *, after: int, limit: int) -> list[tuple[int, bool]]:
+        return self._page("unqueued_page", model_id, after, limit)
 
-    def stuck_page(self, *, after: int, limit: int) -> list[int]:
-        values = {"after": after, "limit": limit}
-        return [row[0] for row in self._raw.execute(_SQL["stuck_page"], values)]
+    def lacking_page(self, model_id: int, *, after: int, limit: int) -> list[tuple[int, bool]]:
+        return self._page("lacking_page", model_id, after, limit)
+
+    def _page(self, name: str, model_id: int, after: int, limit: int) -> list[tuple[int, bool]]:
+        values = {"model_id": model_id, "after": after, "limit": limit}
+        return [(row[0], bool(row[1])) for row in self._raw.execute(_SQL[name], values)]
 
     def orphan_vectors(self, limit: int) -> list[tuple[int, int]]:
         return [
@@ -134,17 +161,21 @@ class Maintenance:
             self._raw.execute(_SQL["delete_vector"], values)
             self._raw.execute(_SQL["log_change"], values)
 
-    def ghost_documents(self, model_id: int, limit: int) -> list[tuple[int, str]]:
+    def ghost_documents(self, model_id: int, limit: int) -> list[tuple[str, str]]:
         values = {"model_id": model_id, "limit": limit}
         return [(row[0], row[1]) for row in self._raw.execute(_SQL["ghost_documents"], values)]
 
     def counts(self, model_id: int) -> IndexCounts:
-        row = self._raw.execute(_SQL["counts"], {"model_id": model_id}).fetchone()
-        return IndexCounts(*row) if row is not None else IndexCounts(*[0] * 8)
+        (row,) = self._raw.execute(_SQL["counts"], {"model_id": model_id})
+        return IndexCounts(*row)
 
     def pending_lag(self) -> PendingLag:
-        row = self._raw.execute(_SQL["pending_instants"]).fetchone()
-        return PendingLag(*row) if row is not None else PendingLag(0, None, None)
+        (row,) = self._raw.execute(_SQL["pending_lag"])
+        return PendingLag(*row)
+
+    def _value(self, statement: str, values: dict[str, int]) -> int:
+        value: int = self._raw.execute(_SQL[statement], values).get
+        return value
 
 
 def _keys(change: LeasedChange) -> dict[str, int]:

@@ -102,7 +102,7 @@ class SqliteStore:
         seconds = self._limits.query_seconds_max if seconds_max is None else seconds_max
         return await self._in_thread(self._read_snapshot, scope, work, seconds)
 
-    def _read_snapshot(self, scope: Scope, work: Callable[[Reader], T], seconds_max: float) -> T:
+    def _read_snapshot(self, scope: Scope, work: Callable[[Session], T], seconds_max: float) -> T:
         connection = self._readers.get()
         try:
             with connection.snapshot(seconds_max) as raw:
@@ -133,6 +133,13 @@ class SqliteStore:
                 return work(Maintenance(raw))
         finally:
             self._readers.put(connection)
+
+    async def load_vectors(self, identity: str) -> None:
+        def page(reader: Session) -> bool:
+            return reader.vectors.load_page(identity)
+
+        while await self._in_thread(self._read_snapshot, Scope(), page, _SWEEP_SECONDS_MAX):
+            pass  # between two pages the reader and the vectors are free for searches
 
     async def check(self, *, thorough: bool = False) -> StoreCheck:
         return await self._in_thread(

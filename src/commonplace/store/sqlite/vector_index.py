@@ -7,12 +7,14 @@ over small integers; at a million passages that is about ten milliseconds (docs/
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
+from commonplace.model.vector import Vectors, np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _SCAN_ROWS = 16_384
 """Rows scanned at once: the block and its counts stay in the processor's cache."""
@@ -20,23 +22,29 @@ _SCAN_ROWS = 16_384
 RESCORED_MIN = 400
 """Passages whose int8 vectors are looked at; bits alone rank too coarsely."""
 
+_SPARSE = 4
+"""Where less than one row in so many is allowed, those are gathered; else all are scanned."""
+
 _ROWS_MIN = 1_024
-_SCALE = 127.0
+_VALUE_MAX = 127.0
+_SCALE_BYTES = 4
 _BYTES_PER_WORD = 8
+_BYTES_PER_KEY = 64
+"""Two integers as Python holds them."""
 
-Floats = npt.NDArray[np.float32]
 
+def pack(vector: Vectors) -> bytes:
+    """A unit vector as int8 with its scale before it: barely less exact, a quarter the size.
 
-def pack(vector: Floats) -> bytes:
-    """A unit vector as int8 with its scale before it: barely less exact, a quarter the size."""
+    The scale makes what is stored a unit vector again, so that no cosine is above 1.
+    """
     peak = float(np.abs(vector).max()) or 1.0
-    scale = np.float32(peak / _SCALE)
-    values: npt.NDArray[np.int8] = np.rint(vector / scale).astype(np.int8)
-    return bytes(scale.tobytes() + values.tobytes())
+    values: npt.NDArray[np.int8] = np.rint(vector * (_VALUE_MAX / peak)).astype(np.int8)
+    length = float(np.linalg.norm(values.astype(np.float32))) or 1.0
+    return bytes(np.float32(1.0 / length).tobytes() + values.tobytes())
 
 
-@dataclass(frozen=True, slots=True)
-class StoredVector:
+class StoredVector(NamedTuple):
     chunk_key: int
     document_key: int
     namespace: str
@@ -49,8 +57,6 @@ class VectorIndex:
 
     def __init__(self, dimensions: int) -> None:
         self.dimensions = dimensions
-        self.seen_change = 0
-        """The newest change of the file that is reflected here."""
         self._words = -(-dimensions // (8 * _BYTES_PER_WORD))
         self._row_by_chunk: dict[int, int] = {}
         self._free: list[int] = []
@@ -61,38 +67,51 @@ class VectorIndex:
     def _allocate(self, rows: int) -> None:
         self._bits: npt.NDArray[np.uint64] = np.zeros((self._words, rows), np.uint64)
         self._values: npt.NDArray[np.int8] = np.zeros((rows, self.dimensions), np.int8)
-        self._scales: Floats = np.zeros(rows, np.float32)
+        self._scales: Vectors = np.zeros(rows, np.float32)
         self._chunks: npt.NDArray[np.int64] = np.zeros(rows, np.int64)
         self._documents: npt.NDArray[np.int64] = np.zeros(rows, np.int64)
         self._namespace: npt.NDArray[np.int32] = np.full(rows, -1, np.int32)
         self._sources: npt.NDArray[np.int64] = np.zeros(rows, np.int64)
+
+    def _by_row(self) -> tuple[npt.NDArray[Any], ...]:
+        return (
+            self._values,
+            self._scales,
+            self._chunks,
+            self._documents,
+            self._namespace,
+            self._sources,
+        )
 
     def __len__(self) -> int:
         return len(self._row_by_chunk)
 
     @property
     def size_bytes(self) -> int:
-        arrays = (self._bits, self._values, self._scales, self._chunks, self._documents)
-        return sum(array.nbytes for array in arrays) + self._namespace.nbytes + self._sources.nbytes
+        arrays = sum(array.nbytes for array in (self._bits, *self._by_row()))
+        return arrays + sys.getsizeof(self._row_by_chunk) + _BYTES_PER_KEY * len(self)
 
     def put(self, stored: Sequence[StoredVector]) -> None:
         """Add or replace vectors; those of another dimension are not ours and are left out."""
-        expected_bytes = 4 + self.dimensions
+        expected_bytes = _SCALE_BYTES + self.dimensions
         fitting = [one for one in stored if len(one.packed) == expected_bytes]
         if not fitting:
             return
-        rows = np.array([self._row_for(one.chunk_key) for one in fitting])
-        raw = np.frombuffer(b"".join(one.packed for one in fitting), np.uint8)
-        raw = raw.reshape(len(fitting), expected_bytes)
-        values = raw[:, 4:].view(np.int8)
-        self._scales[rows] = np.ascontiguousarray(raw[:, :4]).view(np.float32)[:, 0]
+        self._reserve(self._used + len(fitting))
+        chunks, documents, namespaces, sources, packed = zip(*fitting, strict=True)
+        rows = np.array([self._row_for(chunk_key) for chunk_key in chunks])
+        raw = np.frombuffer(b"".join(packed), np.uint8).reshape(len(fitting), expected_bytes)
+        values = raw[:, _SCALE_BYTES:].view(np.int8)
+        scales = np.ascontiguousarray(raw[:, :_SCALE_BYTES]).view(np.float32)
+        self._scales[rows] = scales[:, 0]
         self._values[rows] = values
         self._bits[:, rows] = self._sign_words(values).T
-        self._chunks[rows] = [one.chunk_key for one in fitting]
-        self._documents[rows] = [one.document_key for one in fitting]
-        self._sources[rows] = [one.source_id for one in fitting]
+        self._chunks[rows] = chunks
+        self._documents[rows] = documents
+        self._sources[rows] = sources
         self._namespace[rows] = [
-            self._namespaces.setdefault(one.namespace, len(self._namespaces)) for one in fitting
+            self._namespaces.setdefault(namespace, len(self._namespaces))
+            for namespace in namespaces
         ]
 
     def remove(self, chunk_keys: Iterable[int]) -> None:
@@ -105,40 +124,23 @@ class VectorIndex:
     def _row_for(self, chunk_key: int) -> int:
         row = self._row_by_chunk.get(chunk_key)
         if row is None:
-            row = self._free.pop() if self._free else self._used
-            if row == self._used:
+            if self._free:
+                row = self._free.pop()
+            else:
+                row = self._used
                 self._used += 1
-                if self._used > len(self._scales):
-                    self._grow()
             self._row_by_chunk[chunk_key] = row
         return row
 
-    def _grow(self) -> None:
-        old = (
-            self._bits,
-            self._values,
-            self._scales,
-            self._chunks,
-            self._documents,
-            self._namespace,
-            self._sources,
-        )
-        rows = len(self._scales)
-        self._allocate(rows + rows // 2)
-        self._bits[:, :rows] = old[0]
-        for array, before in zip(
-            (
-                self._values,
-                self._scales,
-                self._chunks,
-                self._documents,
-                self._namespace,
-                self._sources,
-            ),
-            old[1:],
-            strict=True,
-        ):
-            array[:rows] = before  # type: ignore[index]
+    def _reserve(self, rows: int) -> None:
+        had = len(self._scales)
+        if rows <= had:
+            return
+        bits, others = self._bits, self._by_row()
+        self._allocate(max(rows, had + had // 2))
+        self._bits[:, :had] = bits
+        for array, before in zip(self._by_row(), others, strict=True):
+            array[:had] = before
 
     def _sign_words(self, values: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
         packed = np.packbits(values > 0, axis=-1)
@@ -149,7 +151,7 @@ class VectorIndex:
 
     def search(
         self,
-        vector: Floats,
+        vector: Vectors,
         k: int,
         *,
         namespace: str,
@@ -167,15 +169,20 @@ class VectorIndex:
         rows = self._nearest_by_bits(vector, allowed, max(k * 4, RESCORED_MIN))
         scores = self._cosines(rows, vector)
         order = np.lexsort((self._chunks[rows], -scores))[:k]
-        return [(int(self._chunks[rows[at]]), float(scores[at])) for at in order]
+        return [(int(self._chunks[rows[at]]), min(float(scores[at]), 1.0)) for at in order]
 
-    def scores(self, vector: Floats, chunk_keys: Iterable[int]) -> dict[int, float]:
-        """The cosine of each of these passages that has a vector."""
-        known = [key for key in chunk_keys if key in self._row_by_chunk]
-        if not known:
+    def scores(
+        self, vector: Vectors, chunk_keys: Iterable[int], *, namespace: str
+    ) -> dict[int, float]:
+        """The cosine of each of these passages that is in the namespace and has a vector."""
+        wanted = self._namespaces.get(namespace)
+        if wanted is None:
             return {}
-        rows = np.array([self._row_by_chunk[key] for key in known])
-        return dict(zip(known, self._cosines(rows, vector).tolist(), strict=True))
+        rows = np.array([self._row_by_chunk.get(key, -1) for key in chunk_keys], np.int64)
+        rows = rows[rows >= 0]
+        rows = rows[self._namespace[rows] == wanted]
+        cosines = np.minimum(self._cosines(rows, vector), 1.0)
+        return dict(zip(self._chunks[rows].tolist(), cosines.tolist(), strict=True))
 
     def _are_of(self, documents: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         of_row = self._documents[: self._used]
@@ -184,21 +191,27 @@ class VectorIndex:
         return table[of_row]
 
     def _nearest_by_bits(
-        self, vector: Floats, allowed: npt.NDArray[np.bool_], count: int
+        self, vector: Vectors, allowed: npt.NDArray[np.bool_], count: int
     ) -> npt.NDArray[np.int64]:
         rows = np.flatnonzero(allowed)
         if len(rows) <= count:
             return rows
-        everything = len(rows) == self._used
-        bits = self._bits[:, : self._used] if everything else self._bits[:, rows]
-        distances = _hamming(bits, self._sign_words(vector[np.newaxis, :])[0])
-        within = np.cumsum(np.bincount(distances, minlength=self.dimensions + 1))
-        farthest = np.searchsorted(within, count)
-        near = np.flatnonzero(distances <= farthest)
-        return near if everything else rows[near]
+        query = self._sign_words(vector[np.newaxis, :])[0]
+        if len(rows) * _SPARSE < self._used:
+            return rows[self._within_nearest(_hamming(self._bits[:, rows], query), count)]
+        distances = _hamming(self._bits[:, : self._used], query)
+        distances[~allowed] = self.dimensions + 1
+        return self._within_nearest(distances, count)
 
-    def _cosines(self, rows: npt.NDArray[np.int64], vector: Floats) -> Floats:
-        exact: Floats = self._values[rows].astype(np.float32) @ vector
+    def _within_nearest(
+        self, distances: npt.NDArray[np.uint16], count: int
+    ) -> npt.NDArray[np.int64]:
+        """Where the `count` smallest are; all that are as far as the last of them come along."""
+        within = np.cumsum(np.bincount(distances, minlength=self.dimensions + 1))
+        return np.flatnonzero(distances <= np.searchsorted(within, count))
+
+    def _cosines(self, rows: npt.NDArray[np.int64], vector: Vectors) -> Vectors:
+        exact: Vectors = self._values[rows].astype(np.float32) @ vector
         exact *= self._scales[rows]
         return exact
 

@@ -6,8 +6,10 @@ from typing import Any
 
 from pydantic import Field
 
-from commonplace.find.documents import search_documents, shown
+from commonplace.errors import VectorsLoading
+from commonplace.find.documents import DocumentHit, search_documents, shown
 from commonplace.find.parse import checked_query
+from commonplace.find.query_vector import QueryVector, without
 from commonplace.limits import (
     FILTER_VALUES_MAX,
     KNOWLEDGE_RESPONSE_BYTES,
@@ -16,6 +18,7 @@ from commonplace.limits import (
     SEARCH_LIMIT_MAX,
 )
 from commonplace.model.query import Filter
+from commonplace.store.port import Reader
 from commonplace.text import normalize
 from commonplace.tools.answer import fit_items
 from commonplace.tools.spec import Answer, Arguments, Call, ToolSpec
@@ -41,24 +44,32 @@ async def handle(call: Call, given: SearchKnowledge) -> Answer:
     query_vector = await vectors.of(given.query, QUERY_EMBED_SECONDS_MAX)
     embedder = vectors.embedder
 
-    def search(reader: Any) -> tuple[list[dict[str, Any]], int]:
-        hits = search_documents(
+    def hits_by(reader: Reader, used: QueryVector) -> list[DocumentHit]:
+        return search_documents(
             reader,
             given.query,
             query,
             wanted,
             limit=given.limit,
             embedder=embedder,
-            query_vector=query_vector,
+            query_vector=used,
         )
-        pending = 0 if embedder is None else reader.vectors.coverage(embedder.identity).pending
-        return [shown(hit, query) for hit in hits], pending
 
-    results, pending = await call.runtime.store.read(call.principal.scope, search)
+    def search(reader: Reader) -> tuple[list[dict[str, Any]], int, str | None]:
+        used = query_vector
+        try:
+            hits = hits_by(reader, used)
+        except VectorsLoading as error:
+            used = without(error)
+            hits = hits_by(reader, used)
+        pending = 0 if embedder is None else reader.vectors.coverage(embedder.identity).pending
+        return [shown(hit, query) for hit in hits], pending, used.reason
+
+    results, pending, reason = await call.runtime.store.read(call.principal.scope, search)
     bytes_max = max(KNOWLEDGE_RESPONSE_BYTES, _BYTES_PER_HIT * (given.limit - SEARCH_LIMIT_DEFAULT))
     kept = fit_items(results, bytes_max)
     answer: Answer = {"results": kept, "count": len(kept), "truncated": len(kept) < len(results)}
-    notes = [query_vector.reason] if query_vector.reason else []
+    notes = [reason] if reason else []
     if pending:
         notes.append(f"{pending} documents are found by keyword only until their vectors are ready")
     if query.ignored:

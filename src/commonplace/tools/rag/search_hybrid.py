@@ -7,10 +7,12 @@ from typing import Literal
 from pydantic import Field
 
 from commonplace.embed.port import Vectors
+from commonplace.errors import VectorsLoading
 from commonplace.find.candidates import gather
 from commonplace.find.documents import VECTOR_WEIGHT
 from commonplace.find.fusion import Fused, reciprocal_ranks, weighted_scores
 from commonplace.find.parse import checked_query
+from commonplace.find.query_vector import without
 from commonplace.limits import (
     CANDIDATES_MAX,
     QUERY_EMBED_SECONDS_MAX,
@@ -77,11 +79,17 @@ async def handle(call: Call, given: SearchHybrid) -> Answer:
     embedded = await query_vectors.of(given.query, QUERY_EMBED_SECONDS_MAX)
     identity = "" if query_vectors.embedder is None else query_vectors.embedder.identity
 
-    def search(reader: Reader) -> tuple[list[Fused], dict[int, PassageView]]:
-        fused = _ranked(reader, query, wanted, given, identity, embedded.vector)
-        return fused, reader.lexical.passages(one.chunk_key for one in fused[:k])
+    def search(reader: Reader) -> tuple[list[Fused], dict[int, PassageView], str | None]:
+        used = embedded
+        try:
+            fused = _ranked(reader, query, wanted, given, identity, used.vector)
+        except VectorsLoading as error:
+            used = without(error)
+            fused = _ranked(reader, query, wanted, given, identity, used.vector)
+        views = reader.lexical.passages(one.chunk_key for one in fused[:k])
+        return fused, views, used.reason
 
-    fused, views = await call.runtime.store.read(
+    fused, views, reason = await call.runtime.store.read(
         call.principal.scope, search, seconds_max=RAG_SECONDS_MAX
     )
     least = given.filters.min_relevance or 0.0
@@ -93,8 +101,8 @@ async def handle(call: Call, given: SearchHybrid) -> Answer:
     answer = search_answer(
         hits, k=given.k, cut=given.k > k < len(fused), clock=clock, mode=given.mode
     )
-    if embedded.reason is not None:
-        answer["note"] = embedded.reason
+    if reason is not None:
+        answer["note"] = reason
     return answer
 
 

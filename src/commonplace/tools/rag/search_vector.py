@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import binascii
 
-import numpy as np
 from pydantic import Field
 
 from commonplace.embed.port import Embedder, Vectors
 from commonplace.errors import EmbeddingFailed, InvalidArgument, NotConfigured
 from commonplace.find.parse import checked_query
 from commonplace.limits import RAG_SECONDS_MAX, SNIPPET_CHARS_MAX
+from commonplace.model.vector import np
 from commonplace.store.port import PassageView, Reader, Scored
 from commonplace.tools.rag.fields import (
     SEARCH_LIMIT_DEFAULT,

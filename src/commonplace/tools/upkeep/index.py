@@ -33,12 +33,15 @@ def _worker(call: Call) -> IndexWorker:
 
 async def handle_reindex(call: Call, given: ReindexMissing) -> Answer:
     del given
-    return await sweep.reindex_missing(call.runtime.store, await _worker(call).model_id())
+    model_id = await _worker(call).model_id()
+    return {"queued": await sweep.enqueue_missing(call.runtime.store, model_id)}
 
 
 async def handle_audit(call: Call, given: AuditSync) -> Answer:
     model_id = await _worker(call).model_id()
-    return await sweep.audit_sync(call.runtime.store, model_id, heal=given.heal)
+    return await sweep.audit_sync(
+        call.runtime.store, model_id, heal=given.heal, shown_to=call.principal.scope
+    )
 
 
 async def handle_cleanup(call: Call, given: CleanupOrphans) -> Answer:

@@ -33,12 +33,13 @@ LIMIT :limit OFFSET :offset;
 
 -- name: passages
 -- Passages by key with what is shown of them, in one statement however many there are.
+-- CROSS JOIN: begin with the keys; the planner would walk all documents.
 SELECT c.chunk_key, d.document_id, c.chunk_index, d.title, c.heading, c.body, c.start_char,
        d.source_id, s.name, d.metadata, d.tags
 FROM json_each(:chunk_keys) k
-JOIN chunks c ON c.chunk_key = k.value
-JOIN documents d USING (document_key)
-JOIN sources s USING (source_id)
+CROSS JOIN chunks c ON c.chunk_key = k.value
+CROSS JOIN documents d USING (document_key)
+CROSS JOIN sources s USING (source_id)
 WHERE d.namespace = :namespace AND d.deleted_at_us IS NULL
   AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end);
 
@@ -47,9 +48,9 @@ WHERE d.namespace = :namespace AND d.deleted_at_us IS NULL
 SELECT c.chunk_key, d.document_id, c.chunk_index, d.title, c.heading, c.body, c.start_char,
        d.source_id, s.name, d.metadata, d.tags
 FROM json_each(:places) p
-JOIN documents d ON d.namespace = :namespace AND d.document_id = p.value ->> 0
-JOIN chunks c ON c.document_key = d.document_key AND c.chunk_index = p.value ->> 1
-JOIN sources s USING (source_id)
+CROSS JOIN documents d ON d.namespace = :namespace AND d.document_id = p.value ->> 0
+CROSS JOIN chunks c ON c.document_key = d.document_key AND c.chunk_index = p.value ->> 1
+CROSS JOIN sources s USING (source_id)
 WHERE d.deleted_at_us IS NULL
   AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end);
 

@@ -4,24 +4,34 @@ SELECT model_id, dimensions FROM models WHERE identity = :identity;
 
 -- name: newest_change
 -- How far the log of changes goes, and where it begins.
-SELECT coalesce(max(change_key), 0), coalesce(min(change_key), 0) FROM vector_changes;
+SELECT coalesce((SELECT max(change_key) FROM vector_changes), 0),
+       coalesce((SELECT min(change_key) FROM vector_changes), 0);
 
 -- name: changed_chunks
 -- Passages whose vectors changed after a point of the log.
 SELECT DISTINCT chunk_key FROM vector_changes WHERE model_id = :model_id AND change_key > :after;
 
--- name: all_vectors
--- Everything a process holds in memory of a model.
+-- name: vectors_page
+-- What a process holds in memory of a model, page by page.
 SELECT v.chunk_key, c.document_key, d.namespace, d.source_id, v.vector
 FROM vectors v JOIN chunks c USING (chunk_key) JOIN documents d USING (document_key)
-WHERE v.model_id = :model_id;
+WHERE v.model_id = :model_id AND v.chunk_key > :after
+ORDER BY v.chunk_key LIMIT :limit;
 
 -- name: some_vectors
 -- The same for some passages.
+-- CROSS JOIN: begin with the keys; the planner would walk all vectors.
 SELECT v.chunk_key, c.document_key, d.namespace, d.source_id, v.vector
 FROM json_each(:chunk_keys) k
-JOIN vectors v ON v.model_id = :model_id AND v.chunk_key = k.value
-JOIN chunks c USING (chunk_key) JOIN documents d USING (document_key);
+CROSS JOIN vectors v ON v.model_id = :model_id AND v.chunk_key = k.value
+CROSS JOIN chunks c USING (chunk_key) CROSS JOIN documents d USING (document_key);
+
+-- name: visible
+-- Those of some passages that are in scope.
+SELECT c.chunk_key FROM json_each(:chunk_keys) k
+CROSS JOIN chunks c ON c.chunk_key = k.value CROSS JOIN documents d USING (document_key)
+WHERE d.namespace = :namespace AND d.deleted_at_us IS NULL
+  AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end);
 
 -- name: sources
 -- Enabled sources that the caller can see and asked for.
@@ -48,8 +58,8 @@ GROUP BY document_key HAVING count(*) >= :least;
 
 -- name: identified
 -- Documents by their ids, in scope.
-SELECT d.document_key FROM json_each(:document_ids) i
-JOIN documents d ON d.namespace = :namespace AND d.document_id = i.value
+SELECT DISTINCT d.document_key FROM json_each(:document_ids) i
+CROSS JOIN documents d ON d.namespace = :namespace AND d.document_id = i.value
 WHERE d.deleted_at_us IS NULL AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end);
 
 -- name: coverage

@@ -1,0 +1,88 @@
+"""Vectors of a model that nobody uses yet, made beside those that serve.
+
+The outbox and the documents' status belong to the model in use; this touches neither. What is done
+is in the store, so that a run that was ended goes on where it stopped. What changes after its
+document was passed is made up for by the server that begins to use the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from commonplace.embed.port import Embedder
+from commonplace.errors import EmbedderUnavailable
+from commonplace.index.embedding import Embedded, Task, embed
+from commonplace.limits import (
+    INDEX_BATCH_DOCUMENTS,
+    INDEX_BATCH_PASSAGES,
+    INDEX_SWEEP_DOCUMENTS,
+    VECTOR_CHANGES_KEPT,
+)
+from commonplace.store.port import Maintenance, Store
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    passages: int
+    failed: Mapping[str, str]
+    """Documents that could not be embedded, and why."""
+
+
+async def fill(
+    store: Store, embedder: Embedder, model_id: int, report: Callable[[int], None]
+) -> Filled:
+    """Embed every passage that lacks a vector of the model; `report` is told how many are done.
+
+    Raises EmbedderUnavailable when the model cannot be had: going on would gain nothing.
+    """
+    embedded, after = 0, 0
+    failed: dict[int, tuple[str, str]] = {}
+    while page := await store.maintain(partial(_page, model_id, after), write=False):
+        lacking = [key for key, lacks in page if lacks]
+        for start in range(0, len(lacking), INDEX_BATCH_DOCUMENTS):
+            keys = lacking[start : start + INDEX_BATCH_DOCUMENTS]
+            while tasks := await store.maintain(partial(_tasks, model_id, keys), write=False):
+                outcomes = await embed(embedder, tasks)
+                await store.maintain(partial(_keep, model_id, outcomes))
+                done = sum(len(one.task.passages) for one in outcomes if one.error is None)
+                embedded += done
+                report(done)
+                for one in outcomes:
+                    if one.error is not None:
+                        _require_available(one)
+                        failed[one.task.state.document_key] = one.task.state.document_id, one.error
+                keys = [key for key in keys if key not in failed]
+        after = page[-1][0]
+    return Filled(embedded, dict(failed.values()))
+
+
+def _require_available(failed: Embedded) -> None:
+    if failed.unavailable:
+        raise EmbedderUnavailable(f"{failed.error} What is done is kept; the same command goes on.")
+
+
+def _page(model_id: int, after: int, work: Maintenance) -> list[tuple[int, bool]]:
+    return work.lacking_page(model_id, after=after, limit=INDEX_SWEEP_DOCUMENTS)
+
+
+def _tasks(model_id: int, keys: list[int], work: Maintenance) -> list[Task]:
+    tasks: list[Task] = []
+    room = INDEX_BATCH_PASSAGES
+    for position, key in enumerate(keys):
+        state = work.document_state(key)
+        if state is not None and state.is_live:
+            share = room // (len(keys) - position)
+            if passages := work.chunks_without_vector(key, model_id, share):
+                room -= len(passages)
+                tasks.append(Task(state, passages))
+    return tasks
+
+
+def _keep(model_id: int, outcomes: list[Embedded], work: Maintenance) -> None:
+    for one in outcomes:
+        if one.vectors is not None:
+            keys = [passage.chunk_key for passage in one.task.passages]
+            work.put_vectors(model_id, keys, one.vectors)
+    work.trim_changes(VECTOR_CHANGES_KEPT)
