@@ -80,8 +80,13 @@ async def lag(store: Store) -> Lag:
 
 async def status(store: Store, model_id: int | None) -> dict[str, Any]:
     """How much is indexed, by which models, and how much waits for how long."""
-    counts, models = await store.maintain(
-        lambda work: (work.counts(model_id or 0), work.models()), write=False
+    counts, models, failed = await store.maintain(
+        lambda work: (
+            work.counts(model_id or 0),
+            work.models(),
+            work.failed_documents(_SHOWN_MAX),
+        ),
+        write=False,
     )
     late = await lag(store)
     return {
@@ -89,6 +94,7 @@ async def status(store: Store, model_id: int | None) -> dict[str, Any]:
         "vector_sync_lag_seconds": round(late.oldest_seconds, 3),
         "youngest_pending_seconds": round(late.youngest_seconds, 3),
         "alert": late.alert,
+        "failures": [{"document_id": name, "reason": why} for name, why in failed],
         "models": [
             {
                 "identity": model.identity,

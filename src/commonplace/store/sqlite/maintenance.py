@@ -165,6 +165,10 @@ class Maintenance:
         values = {"model_id": model_id, "limit": limit}
         return [(row[0], row[1]) for row in self._raw.execute(_SQL["ghost_documents"], values)]
 
+    def failed_documents(self, limit: int) -> list[tuple[str, str]]:
+        rows = self._raw.execute(_SQL["failed_documents"], {"limit": limit})
+        return [(row[0], row[1]) for row in rows]
+
     def counts(self, model_id: int) -> IndexCounts:
         (row,) = self._raw.execute(_SQL["counts"], {"model_id": model_id})
         return IndexCounts(*row)

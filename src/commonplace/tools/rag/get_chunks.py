@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from commonplace.limits import CHUNK_RESPONSE_BYTES_MAX, RAG_IDS_MAX, RAG_SECONDS_MAX
+from commonplace.model.point import point_id
 from commonplace.store.port import PassageView
 from commonplace.tools.answer import fit_items
 from commonplace.tools.rag.fields import Clock, place_of
@@ -56,6 +57,7 @@ def _shown(view: PassageView, include: ChunkReturn) -> Answer:
             "chunk_index": view.chunk_index,
             "start": view.start,
             "heading": view.heading,
+            "point_id": point_id(view.document_id, view.chunk_index),
         }
     return chunk
 

@@ -174,6 +174,12 @@ WHERE d.vector_status = 'ready' AND d.deleted_at_us IS NULL AND EXISTS (
 )
 LIMIT :limit;
 
+-- name: failed_documents
+-- Documents that could not be embedded, and why. The first condition leads to the index.
+SELECT document_id, coalesce(vector_error, '') FROM documents
+WHERE vector_status IN ('pending', 'error') AND vector_status = 'error' AND deleted_at_us IS NULL
+LIMIT :limit;
+
 -- name: counts
 -- How much is indexed, how much waits.
 SELECT count(*),

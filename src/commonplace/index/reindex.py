@@ -1,12 +1,11 @@
-"""Vectors of a model that nobody uses yet, made beside those that serve.
+"""Vectors for everything that lacks them, at an operator's request, while servers go on serving.
 
-The outbox and the documents' status belong to the model in use; this touches neither. What is done
-is in the store, so that a run that was ended goes on where it stopped. What changes after its
-document was passed is made up for by the server that begins to use the model.
+What is done is in the store, so that a run that was ended goes on where it stopped.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +13,8 @@ from functools import partial
 from commonplace.embed.port import Embedder
 from commonplace.errors import EmbedderUnavailable
 from commonplace.index.embedding import Embedded, Task, embed
+from commonplace.index.sweep import enqueue_missing
+from commonplace.index.worker import IndexWorker
 from commonplace.limits import (
     INDEX_BATCH_DOCUMENTS,
     INDEX_BATCH_PASSAGES,
@@ -21,6 +22,26 @@ from commonplace.limits import (
     VECTOR_CHANGES_KEPT,
 )
 from commonplace.store.port import Maintenance, Store
+
+_POLL_SECONDS = 0.2
+
+
+async def catch_up(store: Store, worker: IndexWorker, report: Callable[[int], None]) -> int:
+    """For the model in use: queue what is missing and work on it, with any server that does too.
+
+    Ends when all that was queued then is done or was given up; how many passages it embedded.
+    `report` is told of them as they are done.
+    """
+    await enqueue_missing(store, await worker.model_id())
+    last = await store.maintain(lambda work: work.last_change(), write=False)
+    embedded = 0
+    while await store.maintain(lambda work: work.queued(last), write=False):
+        done = await worker.drain_once()
+        embedded += done.passages
+        report(done.passages)
+        if not done.documents:  # a server has the rest, or it waits for its next try
+            await asyncio.sleep(_POLL_SECONDS)
+    return embedded
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +54,10 @@ class Filled:
 async def fill(
     store: Store, embedder: Embedder, model_id: int, report: Callable[[int], None]
 ) -> Filled:
-    """Embed every passage that lacks a vector of the model; `report` is told how many are done.
+    """For a model that nobody uses yet: its vectors, beside those that serve.
 
+    The outbox and the documents' status belong to the model in use; this touches neither. What
+    changes after its document was passed is made up for by the server that begins to use the model.
     Raises EmbedderUnavailable when the model cannot be had: going on would gain nothing.
     """
     embedded, after = 0, 0
