@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from commonplace.access.principal import Scope
+from commonplace.embed.hashed import Hashed
+from commonplace.index.worker import IndexWorker
 from commonplace.keep.commit import Actor, commit
 from commonplace.keep.create import NewDocument, create
 from commonplace.keep.delete import delete
@@ -22,6 +25,7 @@ T = TypeVar("T")
 
 ACTOR = Actor("tester", "request-1")
 EVERYTHING = Scope()
+HASHED = Hashed()
 
 
 class Kept:
@@ -94,3 +98,26 @@ class Kept:
 
     def maintain(self, work: Callable[[Maintenance], T], *, write: bool = True) -> T:
         return asyncio.run(self.store.maintain(work, write=write))
+
+    def index(self) -> None:
+        """Deal with all that waits for vectors."""
+        asyncio.run(IndexWorker(self.store, HASHED).drain())
+
+    def nearest(self, text: str, k: int = 200) -> list[tuple[str, float]]:
+        """The passages nearest to a text, with their cosine."""
+        query = HASHED.embed([text])[0]
+
+        def look(reader: Reader) -> list[tuple[str, float]]:
+            hits = reader.vectors.search(HASHED.identity, query, k)
+            views = reader.lexical.passages(key for key, _ in hits)
+            return [(views[key].text, round(score, 5)) for key, score in hits]
+
+        return self.read(look)
+
+
+@dataclass(frozen=True, slots=True)
+class Two:
+    """Two that opened the same store, as two processes do."""
+
+    here: Kept
+    there: Kept
