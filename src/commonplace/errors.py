@@ -21,6 +21,8 @@
     │   ├── NotConfigured                 NOT_CONFIGURED          501
     │   ├── DeadlineExceeded              DEADLINE_EXCEEDED       504
     │   ├── EmbeddingFailed               EMBEDDING_FAILED        503
+    │   │   └── EmbedderUnavailable       EMBEDDER_UNAVAILABLE    503
+    │   ├── VectorsLoading                VECTORS_LOADING         503
     │   ├── IssuerUnavailable             ISSUER_UNAVAILABLE      503
     │   ├── StorageUnavailable            STORAGE_UNAVAILABLE     503
     │   ├── StorageFull                   STORAGE_FULL            507
@@ -156,6 +158,20 @@ class DeadlineExceeded(ServiceError):
 
 class EmbeddingFailed(ServiceError):
     code = "EMBEDDING_FAILED"
+    status = 503
+
+
+class EmbedderUnavailable(EmbeddingFailed):
+    """Nothing is wrong with the text: the model cannot be had at the moment, for any."""
+
+    code = "EMBEDDER_UNAVAILABLE"
+    status = 503
+
+
+class VectorsLoading(ServiceError):
+    """A large index is still being read into memory; keywords are searched meanwhile."""
+
+    code = "VECTORS_LOADING"
     status = 503
 
 

@@ -176,8 +176,15 @@ EMBED_RETRY_AFTER_SECONDS_MAX = 10.0
 INDEX_BATCH_DOCUMENTS = 16
 """Documents a worker leases at once: enough to share a commit, few enough to stay fresh."""
 
-INDEX_LEASE_SECONDS = 120.0
-"""A worker that died loses its documents to another after this."""
+INDEX_BATCH_PASSAGES = 128
+"""Passages embedded before what is done is kept: seconds with a slow model, so that a long document
+neither holds up the others nor is begun anew after a crash."""
+
+INDEX_LEASE_SECONDS = 20.0
+"""A worker that died loses its documents to another after this; less than the alert's bound."""
+
+INDEX_RENEW_SECONDS = 5.0
+"""How often a worker that is still busy says so."""
 
 INDEX_TRIES_MAX = 5
 """Attempts at a document before it is parked with its error."""
@@ -187,6 +194,15 @@ INDEX_LAG_ALERT_SECONDS = 30.0
 
 REINDEX_EVERY_SECONDS = 900.0
 """How often a server looks for documents without vectors on its own."""
+
+INDEX_ERROR_CHARS_MAX = 500
+"""What is kept of the reason why a document could not be embedded."""
+
+INDEX_SWEEP_DOCUMENTS = 2_000
+"""Documents looked at in one step of a sweep: none holds a snapshot, or much memory, for long."""
+
+VECTOR_LOAD_SECONDS_MAX = 0.5
+"""How long one search reads vectors into memory before it goes on without; a server reads ahead."""
 
 VECTOR_CHANGES_KEPT = 200_000
 """Changes a process may fall behind before it reads all vectors again."""
@@ -300,5 +316,7 @@ assert LIST_LIMIT_DEFAULT <= LIST_LIMIT_MAX <= LIST_OFFSET_MAX  # noqa: S101
 assert CHUNK_CHARS_MIN < CHUNK_CHARS_TARGET <= CHUNK_CHARS_MAX  # noqa: S101
 assert READ_CUT_CHARS < READ_CHARS_MAX  # noqa: S101
 assert SEARCH_LIMIT_DEFAULT <= SEARCH_LIMIT_MAX  # noqa: S101
+assert INDEX_BATCH_DOCUMENTS <= INDEX_BATCH_PASSAGES  # noqa: S101
+assert 2 * INDEX_RENEW_SECONDS < INDEX_LEASE_SECONDS < INDEX_LAG_ALERT_SECONDS  # noqa: S101
 assert Limits().issuer_keys_fresh_seconds < Limits().issuer_keys_stale_seconds_max  # noqa: S101
 assert Limits().document_body_bytes_max < Limits().request_body_bytes_max  # noqa: S101

@@ -164,6 +164,16 @@ SETTINGS: tuple[Setting, ...] = (
         "",
         "The audience a token must be made for; default: public_url.",
     ),
+    Setting(
+        "embedder",
+        _one_of("auto", "minilm", "remote", "hashed", "none"),
+        "auto",
+        "Where vectors come from: auto is the built-in model if it is installed, else none.",
+    ),
+    Setting("embedding_url", _text, "", "Remote embedder: address that /embeddings is added to."),
+    Setting("embedding_model", _text, "", "Remote embedder: name of the model."),
+    Setting("embedding_dimensions", _integer, 0, "Remote embedder: length of its vectors."),
+    Setting("embedding_api_key", _text, "", "Remote embedder: its key; never logged."),
     *(
         Setting(
             field.name,
@@ -195,6 +205,11 @@ class Settings:
     public_url: str
     oauth_issuer: str
     oauth_audience: str
+    embedder: str
+    embedding_url: str
+    embedding_model: str
+    embedding_dimensions: int
+    embedding_api_key: str
     limits: Limits
 
 

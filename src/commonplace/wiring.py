@@ -6,7 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
+from commonplace.embed.open import EmbedderSettings, open_embedder
+from commonplace.embed.port import Embedder
+from commonplace.embed.watched import Watched
 from commonplace.errors import ConfigurationError
+from commonplace.find.query_vector import QueryVectors
+from commonplace.index.worker import IndexWorker
 from commonplace.keep.fetch import Fetcher
 from commonplace.protocol.conformance.surface import ConformanceSurface
 from commonplace.protocol.surface import Surface
@@ -17,7 +22,7 @@ from commonplace.tools.spec import Runtime
 from commonplace.web.app import App, Serving, build_app
 from commonplace.web.auth import Authenticator, AuthRules
 from commonplace.web.gate import Gate
-from commonplace.web.guard import GuardRules
+from commonplace.web.guard import Background, GuardRules
 from commonplace.web.issuer import IssuerKeys
 from commonplace.web.oauth import TokenVerifier
 from commonplace.web.resource import ProtectedResource
@@ -25,15 +30,33 @@ from commonplace.web.resource import ProtectedResource
 
 def build_runtime(settings: Settings) -> Runtime:
     limits = settings.limits
+    chosen = chosen_embedder(settings)
+    embedder = None if chosen is None else Watched(chosen)
+    store = open_store(settings.data, limits)
     return Runtime(
-        store=open_store(settings.data, limits),
+        store=store,
         limits=limits,
+        query_vectors=QueryVectors(embedder),
+        embedder=embedder,
+        index=None if embedder is None else IndexWorker(store, embedder),
         fetcher=Fetcher(
             roots=settings.ingest_roots,
             hosts=settings.ingest_hosts,
             bytes_max=limits.ingest_bytes_max,
             seconds_max=limits.ingest_seconds_max,
         ),
+    )
+
+
+def chosen_embedder(settings: Settings) -> Embedder | None:
+    return open_embedder(
+        EmbedderSettings(
+            kind=settings.embedder,
+            url=settings.embedding_url,
+            model=settings.embedding_model,
+            dimensions=settings.embedding_dimensions,
+            api_key=settings.embedding_api_key,
+        )
     )
 
 
@@ -55,8 +78,15 @@ def build_application(settings: Settings, runtime: Runtime, *, conformance: bool
         capability_routes=settings.capability_routes,
         notification_status=settings.notification_status,
         extra_routes={} if auth_rules.resource is None else auth_rules.resource.routes(),
+        background=_background(runtime),
     )
     return build_app(serving)
+
+
+def _background(runtime: Runtime) -> tuple[Background, ...]:
+    if runtime.index is None:
+        return ()
+    return (runtime.index.run, runtime.index.load_vectors)
 
 
 def _auth_rules(settings: Settings, profiles: Sequence[Profile]) -> AuthRules:

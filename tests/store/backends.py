@@ -21,6 +21,10 @@ class Backend(Protocol):
         """Look behind the port, at the tables that all engines have in common."""
         ...
 
+    def execute(self, sql: str) -> None:
+        """Change something behind the port that the port has no way to change."""
+        ...
+
     def indexed_passages(self) -> int:
         """How many passages the keyword index knows."""
         ...
@@ -41,6 +45,14 @@ class Sqlite:
         connection = apsw.Connection(str(self.file), flags=apsw.SQLITE_OPEN_READONLY)
         try:
             return list(connection.execute(sql))
+        finally:
+            connection.close()
+
+    def execute(self, sql: str) -> None:
+        connection = apsw.Connection(str(self.file))
+        try:
+            connection.set_busy_timeout(10_000)
+            connection.execute(sql).fetchall()
         finally:
             connection.close()
 

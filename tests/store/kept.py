@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from commonplace.access.principal import Scope
+from commonplace.embed.hashed import Hashed
+from commonplace.index.worker import IndexWorker
 from commonplace.keep.commit import Actor, commit
 from commonplace.keep.create import NewDocument, create
 from commonplace.keep.delete import delete
@@ -14,13 +17,23 @@ from commonplace.keep.patch import Replacement, patch
 from commonplace.keep.update import Changes, update
 from commonplace.limits import Limits
 from commonplace.model.document import Document, DocumentHead
-from commonplace.store.port import LexicalHit, Listing, Reader, Store, Writer
+from commonplace.model.query import Filter
+from commonplace.store.port import (
+    Listing,
+    Maintenance,
+    PassageView,
+    Reader,
+    Scored,
+    Store,
+    Writer,
+)
 from commonplace.text.tokens import parse_query
 
 T = TypeVar("T")
 
 ACTOR = Actor("tester", "request-1")
 EVERYTHING = Scope()
+HASHED = Hashed()
 
 
 class Kept:
@@ -80,11 +93,43 @@ class Kept:
     def ids(self, prefix: str = "", scope: Scope = EVERYTHING, **more: Any) -> list[str]:
         return [head.document_id for head in self.heads(prefix, scope, **more)]
 
-    def search(self, words: str, scope: Scope = EVERYTHING, prefix: str = "") -> list[LexicalHit]:
-        query = parse_query(words)
+    def scored(self, words: str, scope: Scope = EVERYTHING, prefix: str = "") -> list[Scored]:
+        query, wanted = parse_query(words), Filter(prefix=prefix)
         return self.read(
-            lambda reader: reader.lexical.search(query, limit=50, prefix=prefix), scope
+            lambda reader: reader.lexical.search(query, limit=50, wanted=wanted), scope
         )
 
+    def search(self, words: str, scope: Scope = EVERYTHING, prefix: str = "") -> list[PassageView]:
+        """What a search shows, best first."""
+        keys = [key for key, _ in self.scored(words, scope, prefix)]
+        views = self.read(lambda reader: reader.lexical.passages(keys), scope)
+        return [views[key] for key in keys]
+
     def found(self, words: str, scope: Scope = EVERYTHING, prefix: str = "") -> set[str]:
-        return {hit.document_id for hit in self.search(words, scope, prefix)}
+        return {view.document_id for view in self.search(words, scope, prefix)}
+
+    def maintain(self, work: Callable[[Maintenance], T], *, write: bool = True) -> T:
+        return asyncio.run(self.store.maintain(work, write=write))
+
+    def index(self) -> None:
+        """Deal with all that waits for vectors."""
+        asyncio.run(IndexWorker(self.store, HASHED).drain())
+
+    def nearest(self, text: str, k: int = 200) -> list[tuple[str, float]]:
+        """The passages nearest to a text, with their cosine."""
+        query = HASHED.embed([text])[0]
+
+        def look(reader: Reader) -> list[tuple[str, float]]:
+            hits = reader.vectors.search(HASHED.identity, query, k)
+            views = reader.lexical.passages(key for key, _ in hits)
+            return [(views[key].text, round(score, 5)) for key, score in hits]
+
+        return self.read(look)
+
+
+@dataclass(frozen=True, slots=True)
+class Two:
+    """Two that opened the same store, as two processes do."""
+
+    here: Kept
+    there: Kept

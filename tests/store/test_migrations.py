@@ -15,13 +15,15 @@ from typing import Any
 import apsw
 import pytest
 
+from commonplace.access.principal import Scope
 from commonplace.errors import ConfigurationError, StorageUnavailable
 from commonplace.limits import Limits
+from commonplace.model.query import Filter
 from commonplace.store import migrate
 from commonplace.store.open import DATABASE_NAME, open_store
 from commonplace.store.sqlite import schema
 from commonplace.store.sqlite.schema import APPLICATION_ID, prepare
-from commonplace.text.tokens import FTS5_TOKENIZER
+from commonplace.text.tokens import FTS5_TOKENIZER, parse_query
 from tests.server import clean_environment
 from tests.store import schema_snapshot
 from tests.store.kept import Kept
@@ -46,6 +48,9 @@ SAMPLE_ROWS: dict[str, tuple[str, ...]] = {
     "models": ("(1, 'minilm', 2, 4)",),
     "vectors": ("(1, 11, x'0102')",),
     "outbox": ("(3, 7, 2, 'index', 2, 0, 0, 0, 0, NULL)",),
+    "facets": ("(7, 1, 2.5, 1)",),
+    "document_tags": ("('x', 7)",),
+    "vector_changes": ("(1, 1, 11)",),
     "api_keys": ("('k1', x'02', 'label', 'home', '', '[\"read\"]', NULL, 1, NULL, NULL)",),
 }
 """What a database in use holds, table by table, with the columns each has today.
@@ -109,6 +114,38 @@ def test_a_database_that_grew_is_the_same_as_a_new_one(tmp_path: Path, count: in
     assert connection.execute("PRAGMA integrity_check").get == "ok"
     assert list(connection.execute("PRAGMA foreign_key_check")) == []
     connection.close()
+
+
+def test_documents_from_before_the_filters_are_found_and_filtered(tmp_path: Path) -> None:
+    database_at(tmp_path / DATABASE_NAME, 3)
+    connection = apsw.Connection(str(tmp_path / DATABASE_NAME))
+    connection.execute(
+        """UPDATE documents SET tags = '["X", " Ägypten "]', metadata = '{"Score": 7}'
+           WHERE document_key = 7"""
+    )
+    connection.close()
+    store = open_store(tmp_path, Limits())
+    try:
+        kept = Kept(store, Limits())
+        assert kept.found("text", Scope("home")) == {"a/b"}
+
+        def keys(wanted: Filter) -> list[int]:
+            found = kept.read(
+                lambda reader: reader.lexical.search(parse_query("text"), limit=9, wanted=wanted),
+                Scope("home"),
+            )
+            return [key for key, _ in found]
+
+        for fits in (
+            Filter(tags_all=("x",)),
+            Filter(min_score=7),
+            Filter(created_after_us=1, created_before_us=2),
+        ):
+            assert keys(fits) == [11], fits
+        for other in (Filter(tags_all=("y",)), Filter(min_score=8), Filter(created_after_us=2)):
+            assert keys(other) == [], other
+    finally:
+        store.close()
 
 
 def test_the_schema_to_read_is_the_schema_there_is() -> None:

@@ -27,6 +27,8 @@ ALL = {
 BY_KEY = "goes by the key of a row that a filtered statement gave"
 WHOLE_FILE = "the operator's look at the whole file"
 OPERATORS = "keys are the operator's, no tenant's"
+PIPELINE = "the index pipeline serves all tenants, by storage key; no tool is given it"
+BY_MEMORY = "what it brings is masked by namespace, in memory or by the statement beside it"
 WITHOUT_NAMESPACE = {
     "documents.insert_body": BY_KEY,
     "documents.replace_body": BY_KEY,
@@ -38,7 +40,19 @@ WITHOUT_NAMESPACE = {
     "lexical.move_chunk": BY_KEY,
     "lexical.delete_chunk": BY_KEY,
     "lexical.delete_terms": BY_KEY,
+    "lexical.log_vectors": BY_KEY,
     "lexical.delete_vectors": BY_KEY,
+    "lexical.put_facets": BY_KEY,
+    "lexical.delete_facets": BY_KEY,
+    "lexical.put_tag": BY_KEY,
+    "lexical.delete_tags": BY_KEY,
+    **{name: PIPELINE for name in ALL if name.startswith("index.")},
+    "vectors.model": BY_MEMORY,
+    "vectors.newest_change": BY_MEMORY,
+    "vectors.changed_chunks": BY_MEMORY,
+    "vectors.vectors_page": BY_MEMORY,
+    "vectors.some_vectors": BY_MEMORY,
+    "vectors.tagged": BY_MEMORY,
     "api_keys.all": OPERATORS,
     "api_keys.revoke": OPERATORS,
     **{name: WHOLE_FILE for name in ALL if name.startswith("check.")},
@@ -73,14 +87,15 @@ def test_statements_without_the_tenant_filter_are_the_reviewed_ones() -> None:
 def test_what_touches_documents_or_the_audit_trail_carries_the_tenant_filter() -> None:
     for name, sql in ALL.items():
         touches = re.search(r"\b(FROM|JOIN|INTO|UPDATE)\s+(documents|audit)\b", sql)
-        if touches and WITHOUT_NAMESPACE.get(name) != WHOLE_FILE:
+        if touches and WITHOUT_NAMESPACE.get(name) not in (WHOLE_FILE, PIPELINE, BY_MEMORY):
             is_insert = sql.startswith("INSERT")
             assert is_insert or re.search(r"\bnamespace = :namespace\b", sql), name
 
 
 def test_what_reads_documents_or_the_audit_trail_stays_within_the_callers_folder() -> None:
     for name, sql in ALL.items():
-        if sql.startswith("SELECT") and ":namespace" in sql:
+        touches = re.search(r"\b(FROM|JOIN)\s+(documents|audit)\b", sql)
+        if sql.startswith("SELECT") and ":namespace" in sql and touches:
             assert re.search(r"document_id >= :(scope_)?start\b", sql), name
             if not name.endswith("_open"):
                 assert re.search(r"document_id < :(scope_)?end\b", sql), name
@@ -171,6 +186,54 @@ def test_skipping_to_an_offset_reads_no_rows(fresh: apsw.Connection) -> None:
         read = {step[2] for step in program if step[1] == "Column"}
         assert read
         assert table not in read
+
+
+KEYS = re.compile("SCAN (json_each|[a-z]) VIRTUAL TABLE INDEX 1:")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("lexical.passages", "lexical.passages_by_place", "vectors.some_vectors"),
+        *("vectors.visible", "vectors.identified"),
+    ],
+)
+def test_what_goes_by_a_list_of_keys_begins_with_it(fresh: apsw.Connection, name: str) -> None:
+    """Otherwise it would walk everything there is and look each row up in the list."""
+    first, *others = plan(fresh, name).splitlines()
+    assert KEYS.fullmatch(first)
+    assert others
+    assert all(re.match(r"SEARCH \w USING |USE TEMP B-TREE FOR DISTINCT", step) for step in others)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (
+            "vectors.coverage",
+            "SEARCH d USING INDEX documents_pending (namespace=? AND document_id>?",
+        ),
+        ("vectors.newest_change", "SEARCH vector_changes"),
+        ("vectors.vectors_page", "SEARCH v USING PRIMARY KEY (model_id=? AND chunk_key>?"),
+        ("index.pending_lag", "SEARCH documents USING INDEX documents_unready (vector_status=?)"),
+        ("index.has_due", "SEARCH outbox USING INDEX outbox_due (not_before_us<?)"),
+        ("index.unqueued_page", "SEARCH d USING INTEGER PRIMARY KEY (rowid>?)"),
+        ("index.lacking_page", "SEARCH d USING INTEGER PRIMARY KEY (rowid>?)"),
+    ],
+)
+def test_what_is_asked_often_or_of_much_walks_no_more_than_it_must(
+    fresh: apsw.Connection, name: str, expected: str
+) -> None:
+    found = plan(fresh, name)
+    assert expected in found
+    assert not re.search(r"SCAN (documents|d|chunks|c|vectors|v|vector_changes)\b", found)
+    assert "TEMP B-TREE" not in found
+
+
+def test_leasing_takes_the_head_of_the_queue_without_sorting_it(fresh: apsw.Connection) -> None:
+    found = plan(fresh, "index.lease")
+    assert "TEMP B-TREE" not in found
+    assert "SEARCH l USING INDEX outbox_by_document (document_key=?)" in found
 
 
 def test_other_reads_use_an_index_and_do_not_sort(fresh: apsw.Connection) -> None:

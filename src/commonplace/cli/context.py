@@ -58,8 +58,8 @@ class Session:
 
 
 @contextmanager
-def opened(options: Options) -> Iterator[Session]:
-    runtime = wiring.build_runtime(options.settings())
+def opened(options: Options, **flags: Any) -> Iterator[Session]:
+    runtime = wiring.build_runtime(options.settings(**flags))
     try:
         with asyncio.Runner() as runner:
             yield Session(runtime, runner)

@@ -21,8 +21,10 @@ from commonplace.cli.doctor import doctor
 from commonplace.cli.documents import get, patch, put, rm
 from commonplace.cli.exchange import import_group
 from commonplace.cli.exchange_export import export
+from commonplace.cli.index import index
 from commonplace.cli.keys import key
 from commonplace.cli.lists import ls, search
+from commonplace.cli.reindex import reindex
 from commonplace.cli.revisions import history, restore
 from commonplace.cli.serve import serve
 from commonplace.cli.stdio import stdio
@@ -53,6 +55,8 @@ for command in (
     search,
     import_group,
     export,
+    index,
+    reindex,
     doctor,
 ):
     commands.add_command(command)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import BinaryIO
 
 import click
 
@@ -13,6 +14,7 @@ from commonplace.errors import ConfigurationError
 from commonplace.protocol.surface import Surface
 from commonplace.stdio import StdioServer, take_streams
 from commonplace.tools.profiles import all_profiles
+from commonplace.tools.spec import Runtime
 
 
 @click.command()
@@ -31,6 +33,17 @@ def stdio(options: context.Options, /, profile: str) -> None:
     runtime = wiring.build_runtime(settings)
     try:
         server = StdioServer(Surface(by_name[profile]), runtime, LOCAL)
-        asyncio.run(server.serve(source, sink))
+        asyncio.run(_serve(server, runtime, source, sink))
     finally:
         runtime.store.close()
+
+
+async def _serve(server: StdioServer, runtime: Runtime, source: BinaryIO, sink: BinaryIO) -> None:
+    """What the client writes is indexed here too: there may be no other server."""
+    indexing = None if runtime.index is None else asyncio.create_task(runtime.index.run())
+    try:
+        await server.serve(source, sink)
+    finally:
+        if indexing is not None:
+            indexing.cancel()
+            await asyncio.gather(indexing, return_exceptions=True)

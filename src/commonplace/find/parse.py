@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from commonplace.errors import InvalidArgument
+from commonplace.errors import InvalidArgument, LimitExceeded
 from commonplace.limits import QUERY_BYTES_MAX
 from commonplace.text.tokens import Query, parse_query
 
@@ -15,7 +15,7 @@ def checked_query(text: str, field: str = "query") -> Query:
             f"Unpaired surrogate in {field} at {problem.start}: not valid text.", field=field
         ) from None
     if size_bytes > QUERY_BYTES_MAX:
-        raise InvalidArgument(
+        raise LimitExceeded(
             f"The {field} has {size_bytes} bytes; {QUERY_BYTES_MAX} are allowed.",
             field=field,
             bytes_max=QUERY_BYTES_MAX,

@@ -8,22 +8,30 @@ to one `Scope`: what lies outside it does not exist for them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from commonplace.access.key import ApiKey
 from commonplace.access.principal import Scope
-from commonplace.model.document import Document, DocumentHead, Revision
+from commonplace.model.document import Document, DocumentHead, Revision, VectorStatus
+from commonplace.model.query import NO_FILTER, Filter
 from commonplace.text.chunk import Chunk
 from commonplace.text.tokens import Query
+
+if TYPE_CHECKING:  # numpy is loaded by the first search, not by the first import
+    from commonplace.model.vector import Vectors
 
 T = TypeVar("T")
 
 
+Scored = tuple[int, float]
+"""A passage's key and its score; a higher score is a better match."""
+
+
 @dataclass(frozen=True, slots=True)
-class LexicalHit:
-    """A passage that matches a keyword query; a higher score is a better match."""
+class PassageView:
+    """A passage with what is shown of it and of its document."""
 
     chunk_key: int
     document_id: str
@@ -32,7 +40,24 @@ class LexicalHit:
     heading: str
     text: str
     start: int
-    score: float
+    source_id: int
+    source_name: str
+    metadata: Mapping[str, Any]
+    tags: tuple[str, ...]
+
+    @property
+    def chunk_id(self) -> str:
+        return f"{self.document_id}#{self.chunk_index}"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceCounts:
+    source_id: int
+    name: str
+    enabled: bool
+    last_sync_at_us: int | None
+    documents: int
+    chunks: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +131,36 @@ class RevisionReads(Protocol):
 
 
 class LexicalReads(Protocol):
-    def search(self, query: Query, *, limit: int, prefix: str = "") -> list[LexicalHit]:
-        """The best passages of live documents, best first."""
+    def search(
+        self, query: Query, *, limit: int, offset: int = 0, wanted: Filter = NO_FILTER
+    ) -> list[Scored]:
+        """The best passages of live documents that pass the filter, best first."""
+        ...
+
+    def passages(self, chunk_keys: Iterable[int]) -> dict[int, PassageView]:
+        """What can be shown of these passages; those that are gone are left out."""
+        ...
+
+    def passages_at(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], PassageView]:
+        """The same by document and number."""
+        ...
+
+    def sources(self) -> list[SourceCounts]: ...
+
+
+class VectorReads(Protocol):
+    def search(
+        self, identity: str, vector: Vectors, k: int, wanted: Filter = NO_FILTER
+    ) -> list[Scored]:
+        """The passages nearest to a vector, by cosine, among those that pass the filter."""
+        ...
+
+    def scores(self, identity: str, vector: Vectors, chunk_keys: Iterable[int]) -> dict[int, float]:
+        """The cosine of each of these passages that has a vector of the model."""
+        ...
+
+    def coverage(self, identity: str) -> VectorCoverage:
+        """How far the caller's documents have vectors of the model."""
         ...
 
 
@@ -145,6 +198,118 @@ class ApiKeyWrites(ApiKeyReads, Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class LeasedChange:
+    outbox_key: int
+    document_key: int
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentState:
+    document_key: int
+    document_id: str
+    title: str
+    revision: int
+    vector_status: VectorStatus
+    is_live: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    chunk_key: int
+    heading: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelVectors:
+    model_id: int
+    identity: str
+    dimensions: int
+    vectors: int
+
+
+@dataclass(frozen=True, slots=True)
+class IndexCounts:
+    documents: int
+    ready: int
+    pending: int
+    skipped: int
+    failed: int
+    chunks: int
+    vectors: int
+    """Of the model that was asked for, like the next."""
+    missing: int
+    """Passages that should have a vector and have none."""
+    queued: int
+    parked: int
+
+
+@dataclass(frozen=True, slots=True)
+class PendingLag:
+    pending: int
+    oldest_us: int | None
+    youngest_us: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class VectorCoverage:
+    pending: int
+    """Documents of the caller that still wait for vectors."""
+    has_model: bool
+    """Is there any vector of the model?"""
+
+
+class Maintenance(Protocol):
+    """The index pipeline's view: by storage key, across namespaces; no tool is given it."""
+
+    def lease(self, *, limit: int, now_us: int, leased_until_us: int) -> list[LeasedChange]:
+        """Take the oldest due documents that no other worker has."""
+        ...
+
+    def has_due(self, now_us: int) -> bool: ...
+    def renew(self, change: LeasedChange, leased_until_us: int) -> None: ...
+    def release(self, change: LeasedChange) -> None: ...
+    def finish(self, change: LeasedChange) -> None: ...
+    def retry(self, change: LeasedChange, *, not_before_us: int, error: str) -> None: ...
+    def park(self, change: LeasedChange, error: str) -> None: ...
+    def enqueue(self, document_keys: Iterable[int], model_id: int, at_us: int) -> int: ...
+
+    def last_change(self) -> int:
+        """The newest outbox key; `queued` says how many up to one are still to be dealt with."""
+        ...
+
+    def queued(self, through: int) -> int: ...
+    def document_state(self, document_key: int) -> DocumentState | None: ...
+    def chunks_without_vector(
+        self, document_key: int, model_id: int, limit: int
+    ) -> list[Passage]: ...
+    def lacks_vectors(self, document_key: int, model_id: int) -> bool: ...
+    def put_vectors(self, model_id: int, chunk_keys: Sequence[int], vectors: Vectors) -> None: ...
+    def set_ready(self, document_key: int, revision: int) -> None: ...
+    def set_error(self, document_key: int, revision: int, error: str) -> None: ...
+    def trim_changes(self, kept: int) -> None: ...
+    def model_id(self, identity: str, dimensions: int, now_us: int) -> int: ...
+    def models(self) -> list[ModelVectors]: ...
+    def drop_vectors(self, model_id: int, limit: int) -> int: ...
+
+    def unqueued_page(self, model_id: int, *, after: int, limit: int) -> list[tuple[int, bool]]:
+        """Documents that nothing is queued for, and whether something should be."""
+        ...
+
+    def lacking_page(self, model_id: int, *, after: int, limit: int) -> list[tuple[int, bool]]:
+        """Documents that should have vectors, and whether they lack one of the model."""
+        ...
+
+    def orphan_vectors(self, limit: int) -> list[tuple[int, int]]: ...
+    def delete_vectors(self, vectors: Iterable[tuple[int, int]]) -> None: ...
+    def ghost_documents(self, model_id: int, limit: int) -> list[tuple[str, str]]: ...
+    def failed_documents(self, limit: int) -> list[tuple[str, str]]: ...
+    def counts(self, model_id: int) -> IndexCounts: ...
+    def pending_lag(self) -> PendingLag: ...
+
+
 class Reader(Protocol):
     @property
     def documents(self) -> DocumentReads: ...
@@ -152,6 +317,8 @@ class Reader(Protocol):
     def revisions(self) -> RevisionReads: ...
     @property
     def lexical(self) -> LexicalReads: ...
+    @property
+    def vectors(self) -> VectorReads: ...
     @property
     def audit(self) -> AuditReads: ...
     @property
@@ -186,6 +353,14 @@ class Store(Protocol):
 
     async def write(self, scope: Scope, work: Callable[[Writer], T]) -> T:
         """Run atomically; returns after the commit is on disk."""
+        ...
+
+    async def maintain(self, work: Callable[[Maintenance], T], *, write: bool = True) -> T:
+        """Run for the index pipeline, atomically; `write=False` only looks, on a snapshot."""
+        ...
+
+    async def load_vectors(self, identity: str) -> None:
+        """Have a model's vectors at hand, so that no search has to wait for them."""
         ...
 
     async def check(self, *, thorough: bool = False) -> StoreCheck: ...

@@ -39,7 +39,10 @@ async def call(
         if isinstance(answer, dict):
             return answer
         async with asyncio.timeout(seconds_max):
-            return await answer
+            answered = await answer
+        if tool.effect != "read" and call.runtime.index is not None:
+            call.runtime.index.wake()
+        return answered
     except TimeoutError:
         outcome = DeadlineExceeded.code
         raise DeadlineExceeded(f"{tool.name} took longer than {seconds_max:g} s.") from None

@@ -17,7 +17,16 @@ from commonplace.tools.documents import (
     update_document,
     upload_document,
 )
+from commonplace.tools.rag import (
+    admin,
+    get_chunks,
+    get_docs,
+    search_fts,
+    search_hybrid,
+    search_vector,
+)
 from commonplace.tools.spec import ToolSpec
+from commonplace.tools.upkeep import index
 
 ALL: tuple[ToolSpec[Any], ...] = (
     search_knowledge.TOOL,
@@ -30,10 +39,21 @@ ALL: tuple[ToolSpec[Any], ...] = (
     patch_document.TOOL,
     delete_document.TOOL,
     ingest_document.TOOL,
+    search_fts.TOOL,
+    search_vector.TOOL,
+    search_hybrid.TOOL,
+    get_chunks.TOOL,
+    get_docs.TOOL,
+    admin.FETCH,
+    admin.STATS,
+    admin.SYNC,
     history.HISTORY,
     history.REVISION,
     history.DIFF,
     history.RESTORE,
+    index.REINDEX,
+    index.AUDIT,
+    index.CLEANUP,
 )
 
 BY_NAME = {tool.name: tool for tool in ALL}

@@ -20,6 +20,16 @@ READONLY = (
 )
 GPT = (*READONLY, "upload_document", "update_document", "patch_document")
 FULL = (*GPT, "delete_document", "ingest_document")
+RAG = (
+    "rag.search_fts",
+    "rag.search_vector",
+    "rag.search_hybrid",
+    "rag.get_chunks",
+    "rag.get_docs",
+    "rag.fetch_from_source",
+    "rag.admin.stats",
+    "rag.admin.sync",
+)
 EVERYTHING = tuple(BY_NAME)
 
 
@@ -40,6 +50,7 @@ BUILT_IN: tuple[Profile, ...] = (
     Profile("readonly", "/mcp-readonly", READONLY),
     Profile("gpt", "/mcp-gpt", GPT),
     Profile("gpt-full", "/mcp-gpt-full", FULL, is_public=False),
+    Profile("rag", "/mcp-rag", RAG),
     Profile("all", "/mcp-all", EVERYTHING, spelling="underscores"),
 )
 

@@ -35,7 +35,10 @@ def _compacted(node: Any, definitions: dict[str, Any]) -> Any:
             key == "default" and value in (None, "", [], {}, False)
         )
         if key == "properties":
-            result[key] = {name: _compacted(part, definitions) for name, part in value.items()}
+            # Arguments that are words of Python (`return`) have an underscore in the model only.
+            result[key] = {
+                name.rstrip("_"): _compacted(part, definitions) for name, part in value.items()
+            }
         elif key == "description" and "properties" in node:
             continue  # the model's docstring is for readers of the code
         elif not is_noise:

@@ -9,6 +9,9 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from commonplace.access.principal import Effect, Principal
+from commonplace.embed.watched import Watched
+from commonplace.find.query_vector import QueryVectors
+from commonplace.index.worker import IndexWorker
 from commonplace.keep.commit import Actor
 from commonplace.keep.fetch import Fetcher
 from commonplace.limits import Limits
@@ -33,6 +36,11 @@ class Runtime:
     store: Store
     limits: Limits
     fetcher: Fetcher
+    query_vectors: QueryVectors
+    embedder: Watched | None = None
+    """None where there is no embedding model: keyword search only."""
+    index: IndexWorker | None = None
+    """Keeps vectors in step; None where there is no embedding model."""
 
 
 Notify = Callable[[str, dict[str, Any]], Awaitable[None]]

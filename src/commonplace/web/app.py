@@ -11,7 +11,7 @@ from commonplace.tools.spec import Runtime
 from commonplace.web.auth import TOKEN_KEY, Authenticator
 from commonplace.web.endpoint import McpEndpoint, NotificationStatus
 from commonplace.web.gate import Gate
-from commonplace.web.guard import Guard, GuardRules
+from commonplace.web.guard import Background, Guard, GuardRules
 from commonplace.web.health import Health
 from commonplace.web.http import Endpoint, HttpScope, Receive, Send, refuse_method
 from commonplace.web.openapi import OpenApi
@@ -33,6 +33,7 @@ class Serving:
     """First word of a URL → name of the profile that `/<word>/<token>/mcp` serves."""
     notification_status: NotificationStatus = "auto"
     extra_routes: Mapping[str, Endpoint] = field(default_factory=dict)
+    background: Sequence[Background] = ()
 
 
 def build_app(serving: Serving) -> App:
@@ -43,6 +44,9 @@ def build_app(serving: Serving) -> App:
         "/batch-read": rest.admitted(rest.batch_read),
         "/search": rest.admitted(rest.search),
         "/ingest": rest.admitted(rest.ingest),
+        "/kb/reindex-missing": rest.admitted(rest.reindex_missing),
+        "/kb/audit-sync": rest.admitted(rest.audit_sync),
+        "/kb/cleanup-orphans": rest.admitted(rest.cleanup_orphans),
         "/health": _read_only(health.health),
         "/metrics": _read_only(health.metrics),
         "/openapi.json": _read_only(OpenApi().document),
@@ -63,7 +67,9 @@ def build_app(serving: Serving) -> App:
     capabilities = {
         word: by_profile[profile] for word, profile in serving.capability_routes.items()
     }
-    return Guard(Router(exact, rest.admitted(rest.document), capabilities), serving.guard)
+    return Guard(
+        Router(exact, rest.admitted(rest.document), capabilities), serving.guard, serving.background
+    )
 
 
 def _read_only(endpoint: Endpoint) -> Endpoint:

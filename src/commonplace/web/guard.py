@@ -5,8 +5,11 @@ It wraps the whole application, so that no route can be added without it.
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from commonplace.errors import (
     CommonplaceError,
@@ -29,6 +32,8 @@ from commonplace.web.http import (
     send_body,
     send_error,
 )
+
+Background = Callable[[], Coroutine[Any, Any, None]]
 
 _log = logging.getLogger("commonplace.web")
 
@@ -70,14 +75,17 @@ _PREFLIGHT: tuple[Header, ...] = (
 
 
 class Guard:
-    def __init__(self, inner: Endpoint, rules: GuardRules) -> None:
+    def __init__(
+        self, inner: Endpoint, rules: GuardRules, background: Sequence[Background] = ()
+    ) -> None:
         self._inner = inner
+        self._background = background
         self._rules = rules
         self._hosts = _LOOPBACK_NAMES | {host.lower() for host in rules.allowed_hosts}
 
     async def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await _follow_lifespan(receive, send)
+            await _follow_lifespan(receive, send, self._background)
             return
         if scope["type"] != "http":
             return  # a websocket: closing without accepting refuses it
@@ -146,12 +154,16 @@ class Guard:
         return bool(mark) and scheme in ("http", "https") and _without_port(rest) in _LOOPBACK_NAMES
 
 
-async def _follow_lifespan(receive: Receive, send: Send) -> None:
-    while True:
-        message = await receive()
-        await send({"type": f"{message['type']}.complete"})
-        if message["type"] == "lifespan.shutdown":
-            return
+async def _follow_lifespan(receive: Receive, send: Send, background: Sequence[Background]) -> None:
+    """Work beside the requests runs from the server's start to its end."""
+    await receive()
+    tasks = [asyncio.create_task(work()) for work in background]
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await send({"type": "lifespan.shutdown.complete"})
 
 
 def _without_port(authority: str) -> str:

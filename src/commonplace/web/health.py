@@ -10,6 +10,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 import commonplace
 from commonplace.access.principal import Scope
 from commonplace.errors import CommonplaceError
+from commonplace.index.sweep import lag
 from commonplace.tools.spec import Runtime
 from commonplace.web.auth import Authenticator
 from commonplace.web.http import HttpScope, Receive, Send, send_body, send_json
@@ -26,14 +27,20 @@ class Health:
 
     async def health(self, scope: HttpScope, receive: Receive, send: Send) -> None:
         del receive
-        services = {"store": await self._store()}
-        healthy = all(service["status"] == "ok" for service in services.values())
+        services = {
+            "store": await self._store(),
+            "embedder": self._embedder(),
+            "index": await self._index(),
+        }
+        healthy = all(service["status"] in ("ok", "off") for service in services.values())
         answer = {
             "status": "healthy" if healthy else "degraded",
             "version": commonplace.__version__,
             "services": services,
         }
-        await send_json(scope, send, 200 if healthy else 503, answer)
+        # Without vectors it still answers, by keyword: no reason to be taken out of service.
+        is_usable = services["store"]["status"] == "ok"
+        await send_json(scope, send, 200 if is_usable else 503, answer)
 
     async def _store(self) -> dict[str, Any]:
         """Take the write lock and read: a file that cannot be used says so here."""
@@ -45,8 +52,36 @@ class Health:
             return {"status": "error", "code": error.code, "message": error.message}
         return {"status": "ok", "ms": round((time.perf_counter() - started_s) * 1000, 3)}
 
+    def _embedder(self) -> dict[str, Any]:
+        embedder = self._runtime.embedder
+        if embedder is None:
+            return {"status": "off", "message": "No embedding model: keyword search only."}
+        found = {
+            "status": "ok" if embedder.problem is None else "error",
+            "model": embedder.name,
+            "identity": embedder.identity,
+            "is_used": embedder.is_used,
+        }
+        return found if embedder.problem is None else {**found, "message": embedder.problem}
+
+    async def _index(self) -> dict[str, Any]:
+        if self._runtime.index is None:
+            return {"status": "off"}
+        try:
+            found = await lag(self._runtime.store)
+        except CommonplaceError as error:
+            return {"status": "error", "code": error.code, "message": error.message}
+        return {
+            "status": "late" if found.alert else "ok",
+            "pending": found.pending,
+            "vector_sync_lag_seconds": round(found.oldest_seconds, 3),
+            "youngest_pending_seconds": round(found.youngest_seconds, 3),
+            "alert": found.alert,
+        }
+
     async def metrics(self, scope: HttpScope, receive: Receive, send: Send) -> None:
         del receive
         await self._authenticator.authenticate(scope)
+        await self._index()  # brings the lag up to date
         headers = [(b"content-type", CONTENT_TYPE_LATEST.encode())]
         await send_body(scope, send, 200, generate_latest(), headers)

@@ -27,6 +27,7 @@ from commonplace.tools.documents import (
     upload_document,
 )
 from commonplace.tools.spec import Answer, Call, Runtime, ToolSpec
+from commonplace.tools.upkeep import index
 from commonplace.web.auth import Authenticator
 from commonplace.web.gate import Gate
 from commonplace.web.http import (
@@ -138,6 +139,23 @@ class Rest:
 
     async def ingest(self, scope: HttpScope, receive: Receive, send: Send) -> None:
         await self._post_only(ingest_document.TOOL, scope, receive, send)
+
+    async def reindex_missing(self, scope: HttpScope, receive: Receive, send: Send) -> None:
+        await self._post_only(index.REINDEX, scope, receive, send)
+
+    async def audit_sync(self, scope: HttpScope, receive: Receive, send: Send) -> None:
+        match scope["method"]:
+            case "GET" | "HEAD":
+                if "heal" in _query(scope):
+                    raise BadRequest("Healing changes something: use POST.", field="heal")
+                await self._run(index.AUDIT, scope, receive, send)
+            case "POST":
+                await self._run(index.AUDIT, scope, receive, send)
+            case _:
+                await refuse_method(scope, send, "GET, POST")
+
+    async def cleanup_orphans(self, scope: HttpScope, receive: Receive, send: Send) -> None:
+        await self._post_only(index.CLEANUP, scope, receive, send)
 
     async def search(self, scope: HttpScope, receive: Receive, send: Send) -> None:
         if scope["method"] in ("GET", "HEAD", "POST"):

@@ -19,7 +19,9 @@ from commonplace.store.port import Writer
 from tests.store.backends import Backend
 from tests.store.kept import ACTOR, EVERYTHING, Kept
 
-TABLES = ("documents", "bodies", "revisions", "chunks", "outbox", "audit")
+TABLES = (
+    "documents", "bodies", "revisions", "chunks", "outbox", "audit", "facets", "document_tags",
+)  # fmt: skip
 
 
 def state(backend: Backend) -> dict[str, object]:
@@ -134,9 +136,11 @@ def test_a_write_is_read_by_words_and_by_id_in_its_own_transaction(kept: Kept) -
         create(writer, NewDocument("x", "zebra crossing"), ACTOR, kept.limits)
         document = writer.documents.get("x")
         assert document is not None
-        hits = writer.lexical.search(parse_query("zebra"), limit=5)
+        scored = writer.lexical.search(parse_query("zebra"), limit=5)
+        views = writer.lexical.passages(key for key, _ in scored)
         heads = writer.documents.heads("", limit=5)
-        return document.body, [h.document_id for h in hits], [h.document_id for h in heads]
+        found = [view.document_id for view in views.values()]
+        return document.body, found, [h.document_id for h in heads]
 
     assert kept.write(work) == ("zebra crossing", ["x"], ["x"])
     assert kept.found("zebra") == {"x"}

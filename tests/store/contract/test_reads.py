@@ -21,8 +21,10 @@ def look(reader: Reader) -> tuple[str, list[str], list[str]]:
     document = reader.documents.get("a")
     assert document is not None
     heads = reader.documents.heads("", limit=9)
-    hits = reader.lexical.search(parse_query("zebra"), limit=9)
-    return document.body, [h.document_id for h in heads], [h.document_id for h in hits]
+    scored = reader.lexical.search(parse_query("zebra"), limit=9)
+    views = reader.lexical.passages(key for key, _ in scored)
+    found = [views[key].document_id for key, _ in scored]
+    return document.body, [h.document_id for h in heads], found
 
 
 def test_a_read_sees_one_state_while_writes_go_on(kept: Kept) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from commonplace.access.principal import Scope
+from commonplace.embed.hashed import Hashed
 from commonplace.errors import Conflict, Forbidden
+from commonplace.index.worker import IndexWorker
 from commonplace.model.document import Document
+from commonplace.model.query import Filter
 from commonplace.store import port
 from commonplace.store.port import AuditEntry, Reader
 from commonplace.text.tokens import parse_query
@@ -22,13 +26,21 @@ TEAM = Scope(namespace="home", prefix="team/")
 NEIGHBOUR = Scope(namespace="home", prefix="team/x")
 
 SECRET = "team/secret"
+MODEL = Hashed()
+GIRAFFE = MODEL.embed(["giraffe"])[0]
+EVERY_KEY = range(1, 9)
 
 
 @pytest.fixture
 def secret(kept: Kept) -> Document:
-    """One document with a history, of which the scopes below see everything or nothing."""
-    kept.create(SECRET, "the zebra", HOME)
-    return kept.update(SECRET, HOME, body="the giraffe")
+    """One document with a history, of which the scopes below see everything or nothing.
+
+    It has its vector, and waits for another, as one does that changed meanwhile.
+    """
+    kept.create(SECRET, "the zebra", HOME, tags=("animal",))
+    kept.update(SECRET, HOME, body="the giraffe")
+    asyncio.run(IndexWorker(kept.store, MODEL).drain())
+    return kept.update(SECRET, HOME, metadata={"k": "v"})
 
 
 Look = Callable[[Reader, Document], Any]
@@ -47,8 +59,25 @@ LOOKS: dict[str, Look] = {
     "revisions.get": lambda reader, secret: reader.revisions.get(secret, 1),
     "lexical.search": lambda reader, _: reader.lexical.search(parse_query("giraffe"), limit=9),
     "lexical.search by prefix": lambda reader, _: reader.lexical.search(
-        parse_query("giraffe"), limit=9, prefix="team/"
+        parse_query("giraffe"), limit=9, wanted=Filter(prefix="team/")
     ),
+    "lexical.passages": lambda reader, _: reader.lexical.passages(EVERY_KEY),
+    "lexical.passages_at": lambda reader, _: reader.lexical.passages_at([(SECRET, 0)]),
+    "lexical.sources": lambda reader, _: [
+        source for source in reader.lexical.sources() if source.documents or source.chunks
+    ],
+    "vectors.search": lambda reader, _: reader.vectors.search(MODEL.identity, GIRAFFE, 9),
+    "vectors.search by prefix": lambda reader, _: reader.vectors.search(
+        MODEL.identity, GIRAFFE, 9, Filter(prefix="team/")
+    ),
+    "vectors.search by id": lambda reader, _: reader.vectors.search(
+        MODEL.identity, GIRAFFE, 9, Filter(document_ids=(SECRET,))
+    ),
+    "vectors.search by tag": lambda reader, _: reader.vectors.search(
+        MODEL.identity, GIRAFFE, 9, Filter(tags_any=("animal",))
+    ),
+    "vectors.scores": lambda reader, _: reader.vectors.scores(MODEL.identity, GIRAFFE, EVERY_KEY),
+    "vectors.coverage": lambda reader, _: reader.vectors.coverage(MODEL.identity).pending,
     "audit.page": lambda reader, _: reader.audit.page(None, limit=9),
     "audit.page of a document": lambda reader, _: reader.audit.page(SECRET, limit=9),
 }
@@ -60,6 +89,7 @@ def test_the_looks_cover_every_read_of_the_port() -> None:
         "documents": port.DocumentReads,
         "revisions": port.RevisionReads,
         "lexical": port.LexicalReads,
+        "vectors": port.VectorReads,
         "audit": port.AuditReads,
     }
     parts = {name for name in vars(Reader) if not name.startswith("_")}
@@ -102,7 +132,7 @@ def test_namespaces_hold_the_same_ids_apart(kept: Kept) -> None:
 
 def test_a_writer_reads_no_further_than_a_reader(kept: Kept, secret: Document) -> None:
     for scope in (AWAY, NEIGHBOUR):
-        for look in LOOKS.values():
+        for look in (look for name, look in LOOKS.items() if not name.startswith("vectors.")):
             assert not kept.write(lambda writer, look=look: look(writer, secret), scope)  # type: ignore[misc]
 
 
@@ -115,7 +145,7 @@ def test_a_writer_changes_nothing_outside(kept: Kept, secret: Document, backend:
     with pytest.raises(Forbidden):
         kept.write(lambda writer: writer.documents.insert(secret), NEIGHBOUR)
     assert backend.query("SELECT * FROM documents, bodies USING (document_key)") == before
-    assert backend.query("SELECT count(*) FROM revisions") == [(1,)]
+    assert backend.query("SELECT count(*) FROM revisions") == [(2,)]
 
 
 def test_an_audit_line_belongs_to_the_namespace_it_was_written_in(kept: Kept) -> None:

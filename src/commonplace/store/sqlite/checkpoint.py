@@ -52,6 +52,8 @@ class Checkpoints:
             return
         is_large = pages >= self._large_pages
         if self._make_waiting(self._wait_seconds) if is_large else self._make(_PASSING):
+            if pages >= _LARGE_PAGES and not is_large:
+                self._make_waiting(0)  # it had grown while a reader was in the way
             self._wal_pages = 0
             self._start_over()
             return

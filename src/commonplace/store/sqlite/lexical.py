@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import apsw
+import orjson
 
 from commonplace.access.principal import Scope
 from commonplace.model.document import Document
+from commonplace.model.query import NO_FILTER, Filter
 from commonplace.store import statements
-from commonplace.store.port import LexicalHit
+from commonplace.store.port import PassageView, Scored, SourceCounts
 from commonplace.store.sqlite import rows
+from commonplace.store.sqlite.filters import filter_values, range_values
 from commonplace.text.chunk import Chunk
-from commonplace.text.normalize import prefix_end
+from commonplace.text.facets import facets_of
 from commonplace.text.tokens import Query, index_terms, to_fts5
 
-_HIT: rows.Kinds = (int, str, int, str, str, str, int, float)
+_SCORED: rows.Kinds = (int, float)
+_VIEW: rows.Kinds = (int, str, int, str, str, str, int, int, str, str, str)
 
 _SQL = statements.load("commonplace.store.sqlite", "lexical.sql")
 
@@ -27,23 +31,38 @@ class Lexical:
         self._raw = raw
         self._scope = scope
 
-    def search(self, query: Query, *, limit: int, prefix: str = "") -> list[LexicalHit]:
+    def search(
+        self, query: Query, *, limit: int, offset: int = 0, wanted: Filter = NO_FILTER
+    ) -> list[Scored]:
         match = to_fts5(query)
-        start = max(prefix, self._scope.prefix, key=len)
-        in_scope = start.startswith(prefix) and start.startswith(self._scope.prefix)
-        if not match or not in_scope:
+        values = filter_values(self._scope, wanted)
+        if not match or values is None:
             return []
         found = self._raw.execute(
-            _SQL["search"],
-            {
-                "match": match,
-                "namespace": self._scope.namespace,
-                "start": start,
-                "end": prefix_end(start),
-                "limit": limit,
-            },
+            _SQL["search"], {**values, "match": match, "limit": limit, "offset": offset}
         )
-        return [LexicalHit(*rows.require(row, _HIT)) for row in found]
+        return [(row[0], row[1]) for row in (rows.require(row, _SCORED) for row in found)]
+
+    def passages(self, chunk_keys: Iterable[int]) -> dict[int, PassageView]:
+        keys = orjson.dumps(list(chunk_keys)).decode()
+        found = self._views("passages", {"chunk_keys": keys})
+        return {view.chunk_key: view for view in found}
+
+    def passages_at(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], PassageView]:
+        listed = orjson.dumps(list(places)).decode()
+        found = self._views("passages_by_place", {"places": listed})
+        return {(view.document_id, view.chunk_index): view for view in found}
+
+    def _views(self, statement: str, values: dict[str, str]) -> list[PassageView]:
+        found = self._raw.execute(_SQL[statement], {**range_values(self._scope), **values})
+        return [_view(rows.require(row, _VIEW)) for row in found]
+
+    def sources(self) -> list[SourceCounts]:
+        found = self._raw.execute(_SQL["sources"], range_values(self._scope))
+        return [
+            SourceCounts(source_id, name, bool(enabled), synced, documents, chunks)
+            for source_id, name, enabled, synced, documents, chunks in found
+        ]
 
     def replace(self, document: Document, chunks: Sequence[Chunk]) -> None:
         stored: defaultdict[bytes, deque[tuple[int, int, int, int]]] = defaultdict(deque)
@@ -64,6 +83,7 @@ class Lexical:
         for gone in stored.values():
             for chunk_key, *_ in gone:
                 self._delete(chunk_key)
+        self._replace_facets(document)
 
     def _move(self, chunk_key: int, chunk: Chunk) -> None:
         self._raw.execute(
@@ -102,8 +122,44 @@ class Lexical:
         )
 
     def _delete(self, chunk_key: int) -> None:
-        for statement in ("delete_terms", "delete_vectors", "delete_chunk"):
+        for statement in ("delete_terms", "log_vectors", "delete_vectors", "delete_chunk"):
             self._raw.execute(_SQL[statement], {"chunk_key": chunk_key})
+
+    def _replace_facets(self, document: Document) -> None:
+        key = {"document_key": document.storage_key}
+        self._raw.execute(_SQL["delete_tags"], key)
+        if not document.is_live:
+            self._raw.execute(_SQL["delete_facets"], key)
+            return
+        facets = facets_of(document.tags, document.metadata, document.created_at_us)
+        self._raw.execute(
+            _SQL["put_facets"],
+            {
+                **key,
+                "created_us": facets.created_us,
+                "score": facets.score,
+                "post_type": facets.post_type,
+            },
+        )
+        for tag in facets.tags:
+            self._raw.execute(_SQL["put_tag"], {**key, "tag": tag})
+
+
+def _view(row: rows.Row) -> PassageView:
+    key, document_id, index, title, heading, text, start, source_id, source, metadata, tags = row
+    return PassageView(
+        chunk_key=key,
+        document_id=document_id,
+        chunk_index=index,
+        title=title,
+        heading=heading,
+        text=text,
+        start=start,
+        source_id=source_id,
+        source_name=source,
+        metadata=orjson.loads(metadata),
+        tags=rows.tags(tags),
+    )
 
 
 def _passage_hash(title: str, chunk: Chunk) -> bytes:

@@ -15,6 +15,7 @@ import apsw
 from commonplace.access.principal import Scope
 from commonplace.errors import StorageUnavailable
 from commonplace.limits import Limits
+from commonplace.store.port import Maintenance as MaintenancePort
 from commonplace.store.port import Reader, StoreCheck, Writer
 from commonplace.store.sqlite.api_keys import ApiKeys
 from commonplace.store.sqlite.check import check_file
@@ -22,7 +23,9 @@ from commonplace.store.sqlite.connection import Connection
 from commonplace.store.sqlite.documents import Documents, Revisions
 from commonplace.store.sqlite.journal import Audit, Outbox
 from commonplace.store.sqlite.lexical import Lexical
+from commonplace.store.sqlite.maintenance import Maintenance
 from commonplace.store.sqlite.schema import prepare
+from commonplace.store.sqlite.vectors import VectorMemory, Vectors
 from commonplace.store.sqlite.writer import WriterThread
 
 T = TypeVar("T")
@@ -36,12 +39,17 @@ _QUICK_SECONDS_MAX = 2.0
 writer; only a foreign program that locks the whole file, or a very slow disk, gets this far."""
 
 
+_SWEEP_SECONDS_MAX = 60.0
+"""A look over the whole index: nobody waits for it, but it may not run for ever."""
+
+
 class Session:
     """The tables as one caller may see them, on one connection. It serves as Reader and Writer."""
 
-    def __init__(self, raw: apsw.Connection, scope: Scope) -> None:
+    def __init__(self, raw: apsw.Connection, scope: Scope, memory: VectorMemory) -> None:
         self._raw = raw
         self._scope = scope
+        self._memory = memory
         self.documents = Documents(raw, scope)  # the one part that nearly every caller needs
 
     @cached_property
@@ -51,6 +59,10 @@ class Session:
     @cached_property
     def lexical(self) -> Lexical:
         return Lexical(self._raw, self._scope)
+
+    @cached_property
+    def vectors(self) -> Vectors:
+        return Vectors(self._raw, self._scope, self._memory)
 
     @cached_property
     def outbox(self) -> Outbox:
@@ -70,6 +82,7 @@ class SqliteStore:
         self._path = path
         self._limits = limits
         self._closed = False
+        self._memory = VectorMemory()
         wait = limits.write_wait_seconds_max
         prepare(path, wait)
         self._quick = Connection(path, wait_seconds_max=_QUICK_SECONDS_MAX)
@@ -86,19 +99,41 @@ class SqliteStore:
         seconds = self._limits.query_seconds_max if seconds_max is None else seconds_max
         return await self._in_thread(self._read_snapshot, scope, work, seconds)
 
-    def _read_snapshot(self, scope: Scope, work: Callable[[Reader], T], seconds_max: float) -> T:
+    def _read_snapshot(self, scope: Scope, work: Callable[[Session], T], seconds_max: float) -> T:
         connection = self._readers.get()
         try:
-            return connection.read(lambda raw: work(Session(raw, scope)), seconds_max)
+            return connection.read(lambda raw: work(Session(raw, scope, self._memory)), seconds_max)
         finally:
             self._readers.put(connection)
 
     def read_now(self, scope: Scope, work: Callable[[Reader], T]) -> T:
         seconds = min(_QUICK_SECONDS_MAX, self._limits.query_seconds_max)
-        return self._quick.read(lambda raw: work(Session(raw, scope)), seconds)
+        return self._quick.read(lambda raw: work(Session(raw, scope, self._memory)), seconds)
 
     async def write(self, scope: Scope, work: Callable[[Writer], T]) -> T:
-        return await asyncio.wrap_future(self._writer.submit(lambda raw: work(Session(raw, scope))))
+        return await asyncio.wrap_future(
+            self._writer.submit(lambda raw: work(Session(raw, scope, self._memory)))
+        )
+
+    async def maintain(self, work: Callable[[MaintenancePort], T], *, write: bool = True) -> T:
+        if write:
+            submitted = self._writer.submit(lambda raw: work(Maintenance(raw)))
+            return await asyncio.wrap_future(submitted)
+        return await self._in_thread(self._look, work)
+
+    def _look(self, work: Callable[[MaintenancePort], T]) -> T:
+        connection = self._readers.get()
+        try:
+            return connection.read(lambda raw: work(Maintenance(raw)), _SWEEP_SECONDS_MAX)
+        finally:
+            self._readers.put(connection)
+
+    async def load_vectors(self, identity: str) -> None:
+        def page(reader: Session) -> bool:
+            return reader.vectors.load_page(identity)
+
+        while await self._in_thread(self._read_snapshot, Scope(), page, _SWEEP_SECONDS_MAX):
+            pass  # between two pages the reader and the vectors are free for searches
 
     async def check(self, *, thorough: bool = False) -> StoreCheck:
         return await self._in_thread(

@@ -1,14 +1,58 @@
 -- name: search
--- The best passages of live documents in scope, best first (FTS5's rank is smaller for better).
-SELECT c.chunk_key, d.document_id, c.chunk_index, d.title, c.heading, c.body, c.start_char,
-       -t.rank AS score
+-- The best passages that match, are in scope and pass the filter; best first.
+SELECT t.rowid, -t.rank AS score
 FROM chunk_terms t
 JOIN chunks c ON c.chunk_key = t.rowid
 JOIN documents d USING (document_key)
+JOIN facets f USING (document_key)
 WHERE t.chunk_terms MATCH :match AND d.namespace = :namespace AND d.deleted_at_us IS NULL
   AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
+  AND d.source_id IN (
+    SELECT source_id FROM sources
+    WHERE enabled = 1 AND namespace IN (:namespace, '*')
+      AND (:source_ids IS NULL OR source_id IN (SELECT value FROM json_each(:source_ids)))
+      AND (:source_names IS NULL OR name IN (SELECT value FROM json_each(:source_names)))
+  )
+  AND (:document_ids IS NULL OR d.document_id IN (SELECT value FROM json_each(:document_ids)))
+  AND (:min_score IS NULL OR f.score >= :min_score)
+  AND (:post_types IS NULL OR f.post_type IN (SELECT value FROM json_each(:post_types)))
+  AND (:created_after IS NULL OR f.created_us >= :created_after)
+  AND (:created_before IS NULL OR f.created_us < :created_before)
+  AND (:tags_any IS NULL OR EXISTS (
+    SELECT 1 FROM document_tags g
+    WHERE g.document_key = d.document_key AND g.tag IN (SELECT value FROM json_each(:tags_any))
+  ))
+  AND (:tags_all IS NULL OR NOT EXISTS (
+    SELECT 1 FROM json_each(:tags_all) w
+    WHERE NOT EXISTS (
+      SELECT 1 FROM document_tags g WHERE g.document_key = d.document_key AND g.tag = w.value
+    )
+  ))
 ORDER BY t.rank
-LIMIT :limit;
+LIMIT :limit OFFSET :offset;
+
+-- name: passages
+-- Passages by key with what is shown of them, in one statement however many there are.
+-- CROSS JOIN: begin with the keys; the planner would walk all documents.
+SELECT c.chunk_key, d.document_id, c.chunk_index, d.title, c.heading, c.body, c.start_char,
+       d.source_id, s.name, d.metadata, d.tags
+FROM json_each(:chunk_keys) k
+CROSS JOIN chunks c ON c.chunk_key = k.value
+CROSS JOIN documents d USING (document_key)
+CROSS JOIN sources s USING (source_id)
+WHERE d.namespace = :namespace AND d.deleted_at_us IS NULL
+  AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end);
+
+-- name: passages_by_place
+-- Passages by document and number.
+SELECT c.chunk_key, d.document_id, c.chunk_index, d.title, c.heading, c.body, c.start_char,
+       d.source_id, s.name, d.metadata, d.tags
+FROM json_each(:places) p
+CROSS JOIN documents d ON d.namespace = :namespace AND d.document_id = p.value ->> 0
+CROSS JOIN chunks c ON c.document_key = d.document_key AND c.chunk_index = p.value ->> 1
+CROSS JOIN sources s USING (source_id)
+WHERE d.deleted_at_us IS NULL
+  AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end);
 
 -- name: stored_chunks
 -- What is stored of a document's passages, to see which of them stay.
@@ -38,6 +82,39 @@ DELETE FROM chunks WHERE chunk_key = :chunk_key;
 -- Its terms.
 DELETE FROM chunk_terms WHERE rowid = :chunk_key;
 
+-- name: log_vectors
+-- Tell processes that hold its vectors in memory.
+INSERT INTO vector_changes (model_id, chunk_key)
+SELECT model_id, chunk_key FROM vectors WHERE chunk_key = :chunk_key;
+
 -- name: delete_vectors
 -- Its vectors, of every model.
-DELETE FROM vectors WHERE chunk_key = :chunk_key AND model_id IN (SELECT model_id FROM models);
+DELETE FROM vectors WHERE chunk_key = :chunk_key;
+
+-- name: put_facets
+-- What a live document can be filtered by.
+INSERT OR REPLACE INTO facets (document_key, created_us, score, post_type)
+VALUES (:document_key, :created_us, :score, :post_type);
+
+-- name: delete_facets
+-- A document that is gone cannot be found by them.
+DELETE FROM facets WHERE document_key = :document_key;
+
+-- name: delete_tags
+-- Forget a document's tags.
+DELETE FROM document_tags WHERE document_key = :document_key;
+
+-- name: put_tag
+-- One tag of a document.
+INSERT INTO document_tags (tag, document_key) VALUES (:tag, :document_key);
+
+-- name: sources
+-- Every source the caller can see, with how much it holds and when it was last read.
+SELECT s.source_id, s.name, s.enabled, s.last_sync_at_us,
+       (SELECT count(*) FROM documents d
+        WHERE d.source_id = s.source_id AND d.namespace = :namespace AND d.deleted_at_us IS NULL
+          AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)),
+       (SELECT count(*) FROM documents d JOIN chunks c USING (document_key)
+        WHERE d.source_id = s.source_id AND d.namespace = :namespace AND d.deleted_at_us IS NULL
+          AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end))
+FROM sources s WHERE s.namespace IN (:namespace, '*') ORDER BY s.source_id;

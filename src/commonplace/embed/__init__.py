@@ -1,0 +1,1 @@
+"""Text to vectors. Work modules see only `port`."""

@@ -1,0 +1,35 @@
+"""What the product asks of an embedding model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from commonplace.model.vector import Vectors
+
+__all__ = ["Embedder", "Vectors"]
+
+
+class Embedder(Protocol):
+    """Nothing is loaded before the first use; every method may block and belongs in a thread."""
+
+    @property
+    def identity(self) -> str:
+        """Everything that changes a vector: name, quantisation, file hash, pooling, length."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """What users call the model."""
+        ...
+
+    @property
+    def dimensions(self) -> int: ...
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """A unit vector for each text, in order. Raises EmbeddingFailed."""
+        ...
+
+    def vector_weight(self, text: str) -> float:
+        """How far the vectors can be trusted for a text in this script, from 0 to 1."""
+        ...

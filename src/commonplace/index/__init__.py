@@ -1,0 +1,1 @@
+"""Keeping the vectors in step with the documents."""

@@ -1,0 +1,94 @@
+"""Vectors for the passages of several documents: one call, and the blame where it belongs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from commonplace.embed.port import Embedder, Vectors
+from commonplace.errors import CommonplaceError, EmbedderUnavailable, EmbeddingFailed
+from commonplace.index import metrics
+from commonplace.limits import INDEX_ERROR_CHARS_MAX
+from commonplace.store.port import DocumentState, Passage
+
+_log = logging.getLogger("commonplace.index")
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Passages of one document that are to be embedded; there may be none."""
+
+    state: DocumentState
+    passages: Sequence[Passage]
+
+    def texts(self) -> list[str]:
+        return [embedded_text(self.state.title, passage) for passage in self.passages]
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    task: Task
+    vectors: Vectors | None = None
+    """One for each passage; None where there was no passage, or it failed."""
+    error: str | None = None
+    unavailable: bool = False
+    """It is not the document's fault: the model cannot be had."""
+    wait_seconds: float = 0.0
+    """How long the model asked to be left alone."""
+
+
+def embedded_text(title: str, passage: Passage) -> str:
+    """A passage alone often does not say what it is about; its title and headings do."""
+    return "\n".join(part for part in (title, passage.heading, passage.body) if part)
+
+
+async def embed(embedder: Embedder, tasks: Sequence[Task]) -> list[Embedded]:
+    """Vectors for each task, or why not. One bad document does not spoil its neighbours."""
+    texts = [text for task in tasks for text in task.texts()]
+    if not texts:
+        return [Embedded(task) for task in tasks]
+    try:
+        vectors = await asyncio.to_thread(_checked, embedder, texts)
+    except EmbedderUnavailable as error:  # for everybody: asking again for each would not help
+        return [_failed(task, error.message, error) for task in tasks]
+    except Exception as problem:
+        if len(tasks) > 1:
+            return [outcome for task in tasks for outcome in await embed(embedder, [task])]
+        return [_failed(tasks[0], _reason(problem))]
+    metrics.embedded(len(texts))
+    outcomes, start = [], 0
+    for task in tasks:
+        end = start + len(task.passages)
+        outcomes.append(Embedded(task, vectors[start:end] if task.passages else None))
+        start = end
+    return outcomes
+
+
+def _checked(embedder: Embedder, texts: Sequence[str]) -> Vectors:
+    vectors = embedder.embed(texts)
+    if vectors.shape != (len(texts), embedder.dimensions):
+        raise EmbeddingFailed(
+            f"{embedder.name} gave vectors of shape {vectors.shape} for {len(texts)} texts."
+        )
+    return vectors
+
+
+def _reason(problem: Exception) -> str:
+    if isinstance(problem, CommonplaceError):
+        return problem.message
+    _log.error("the embedding model failed", exc_info=problem)
+    return f"The embedding model failed ({type(problem).__name__}); the server's log has more."
+
+
+def _failed(task: Task, reason: str, unavailable: EmbedderUnavailable | None = None) -> Embedded:
+    if not task.passages:
+        return Embedded(task)
+    details = {} if unavailable is None else unavailable.details
+    return Embedded(
+        task,
+        error=reason[:INDEX_ERROR_CHARS_MAX],
+        unavailable=unavailable is not None,
+        wait_seconds=float(details.get("retry_after_seconds", 0.0)),
+    )

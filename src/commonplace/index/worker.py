@@ -1,0 +1,256 @@
+"""The worker: takes changes from the outbox, embeds what is new, and says when it is done.
+
+A change is leased, not removed, so that a crash at any point only means that somebody does it
+again; doing it again embeds only what still lacks a vector. Vectors and the status `ready` are
+written in one transaction, and only for the revision that was read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from commonplace.embed.port import Embedder
+from commonplace.errors import CommonplaceError
+from commonplace.index import metrics
+from commonplace.index.embedding import Embedded, Task, embed
+from commonplace.index.sweep import enqueue_missing
+from commonplace.limits import (
+    INDEX_BATCH_DOCUMENTS,
+    INDEX_BATCH_PASSAGES,
+    INDEX_LEASE_SECONDS,
+    INDEX_RENEW_SECONDS,
+    INDEX_TRIES_MAX,
+    REINDEX_EVERY_SECONDS,
+    VECTOR_CHANGES_KEPT,
+)
+from commonplace.model.instant import now_us
+from commonplace.store.port import LeasedChange, Maintenance, Store
+
+_log = logging.getLogger("commonplace.index")
+
+_IDLE_SECONDS = 0.5
+"""How soon a change made by another process is noticed."""
+
+_TROUBLE_SECONDS_MAX = 10.0
+"""The longest pause while the store cannot be used."""
+
+_SECOND_US = 1_000_000
+
+_ENDED = "The server ended each time this document was being embedded."
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What one round did."""
+
+    documents: int = 0
+    passages: int = 0
+    """Embedded, not merely looked at."""
+    failed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Leased:
+    count: int
+    """Documents that were taken, those with nothing left to do included."""
+    tasks: Sequence[tuple[LeasedChange, Task]] = ()
+
+    @property
+    def changes(self) -> list[LeasedChange]:
+        return [change for change, _ in self.tasks]
+
+
+class IndexWorker:
+    def __init__(
+        self, store: Store, embedder: Embedder, *, clock: Callable[[], int] = now_us
+    ) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._clock = clock
+        self._model_id: int | None = None
+        self._wake = asyncio.Event()
+
+    def wake(self) -> None:
+        """A write was acknowledged in this process: look at once."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Until cancelled. Nothing that goes wrong ends it."""
+        sweep_at_s, trouble_s = 0.0, 0.0
+        loop = asyncio.get_running_loop()
+        while True:
+            self._wake.clear()
+            busy = False
+            try:
+                if loop.time() >= sweep_at_s:
+                    await enqueue_missing(self._store, await self.model_id())
+                    sweep_at_s = loop.time() + REINDEX_EVERY_SECONDS
+                busy = await self._is_due() and (await self.drain_once()).documents > 0
+                trouble_s = 0.0
+            except CommonplaceError as error:
+                _log.warning("the index waits: %s [%s]", error.message, error.code)
+                trouble_s = min(_TROUBLE_SECONDS_MAX, trouble_s * 2 + _IDLE_SECONDS)
+            except Exception:
+                _log.exception("the index worker stumbled and goes on")
+                trouble_s = min(_TROUBLE_SECONDS_MAX, trouble_s * 2 + _IDLE_SECONDS)
+            if trouble_s:
+                await asyncio.sleep(trouble_s)
+            elif not busy:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._wake.wait(), _IDLE_SECONDS)
+
+    async def _is_due(self) -> bool:
+        at_us = self._clock()
+        return await self._store.maintain(lambda work: work.has_due(at_us), write=False)
+
+    async def load_vectors(self) -> None:
+        """Read the vectors ahead of the first search; without it that search would wait."""
+        try:
+            await self._store.load_vectors(self._embedder.identity)
+        except CommonplaceError as error:
+            _log.warning("the vectors were not read ahead: %s [%s]", error.message, error.code)
+
+    async def model_id(self) -> int:
+        if self._model_id is None:
+            identity, dimensions = self._embedder.identity, self._embedder.dimensions
+            self._model_id = await self._store.maintain(
+                lambda work: work.model_id(identity, dimensions, now_us())
+            )
+        return self._model_id
+
+    async def drain(self) -> Batch:
+        """Deal with everything that is due now."""
+        documents = passages = failed = 0
+        while (done := await self.drain_once()).documents:
+            documents += done.documents
+            passages += done.passages
+            failed += done.failed
+        return Batch(documents, passages, failed)
+
+    async def drain_once(self) -> Batch:
+        """Deal with a few documents; none: there was nothing to do."""
+        model_id = await self.model_id()
+        until_us = self._lease_end_us()
+        leased = await self._store.maintain(
+            lambda work: _lease(work, model_id, self._clock(), until_us)
+        )
+        if not leased.tasks:
+            return Batch(leased.count)
+        async with self._holding(leased.changes):
+            outcomes = await embed(self._embedder, [task for _, task in leased.tasks])
+        kept = list(zip(leased.changes, outcomes, strict=True))
+        await self._store.maintain(lambda work: _keep(work, model_id, kept, self._clock()))
+        return Batch(
+            documents=leased.count,
+            passages=sum(len(one.task.passages) for one in outcomes if one.error is None),
+            failed=sum(one.error is not None for one in outcomes),
+        )
+
+    def _lease_end_us(self) -> int:
+        return self._clock() + int(INDEX_LEASE_SECONDS * _SECOND_US)
+
+    @contextlib.asynccontextmanager
+    async def _holding(self, changes: Sequence[LeasedChange]) -> AsyncIterator[None]:
+        """While the embedding takes long the leases are renewed; a worker that stops gives back."""
+        renewing = asyncio.create_task(self._renew(changes))
+        try:
+            yield
+        except asyncio.CancelledError:
+            with contextlib.suppress(CommonplaceError):
+                await self._store.maintain(partial(_release, changes))
+            raise
+        finally:
+            renewing.cancel()
+
+    async def _renew(self, changes: Sequence[LeasedChange]) -> None:
+        def renew(work: Maintenance) -> None:
+            until_us = self._lease_end_us()
+            for change in changes:
+                work.renew(change, until_us)
+
+        while True:
+            await asyncio.sleep(INDEX_RENEW_SECONDS)
+            try:
+                await self._store.maintain(renew)
+            except CommonplaceError as error:
+                _log.warning("leases were not renewed: %s [%s]", error.message, error.code)
+
+
+def _release(changes: Sequence[LeasedChange], work: Maintenance) -> None:
+    for change in changes:
+        work.release(change)
+
+
+def _lease(work: Maintenance, model_id: int, at_us: int, until_us: int) -> _Leased:
+    """Take documents, settle those with nothing to embed, and share the batch among the others."""
+    changes = work.lease(limit=INDEX_BATCH_DOCUMENTS, now_us=at_us, leased_until_us=until_us)
+    tasks: list[tuple[LeasedChange, Task]] = []
+    room = INDEX_BATCH_PASSAGES
+    for position, change in enumerate(changes):
+        state = work.document_state(change.document_key)
+        if state is None:
+            work.finish(change)
+        elif not state.is_live or state.vector_status == "skipped":
+            work.finish(change)  # its passages and vectors went with the write that removed it
+            _told("skipped" if state.is_live else "removed", state.document_id)
+        elif change.attempts > INDEX_TRIES_MAX:
+            _give_up(work, change, Task(state, ()), _ENDED)
+        else:
+            share = room // (len(changes) - position)
+            passages = work.chunks_without_vector(change.document_key, model_id, share)
+            room -= len(passages)
+            tasks.append((change, Task(state, passages)))
+    return _Leased(len(changes), tasks)
+
+
+def _keep(
+    work: Maintenance,
+    model_id: int,
+    outcomes: Sequence[tuple[LeasedChange, Embedded]],
+    at_us: int,
+) -> None:
+    for change, embedded in outcomes:
+        if embedded.error is not None:
+            _postpone(work, change, embedded, at_us)
+            continue
+        task, state = embedded.task, embedded.task.state
+        if embedded.vectors is not None:
+            keys = [passage.chunk_key for passage in task.passages]
+            work.put_vectors(model_id, keys, embedded.vectors)
+        if work.lacks_vectors(state.document_key, model_id):
+            work.release(change)  # long, or changed meanwhile: the next round goes on with it
+            _told("begun", state.document_id, len(task.passages))
+        else:
+            work.set_ready(state.document_key, state.revision)
+            work.finish(change)
+            _told("ready", state.document_id, len(task.passages))
+    work.trim_changes(VECTOR_CHANGES_KEPT)
+
+
+def _postpone(work: Maintenance, change: LeasedChange, failed: Embedded, at_us: int) -> None:
+    """Later, and then less and less soon; in the end it is set aside with its reason."""
+    error = failed.error or ""
+    if change.attempts >= INDEX_TRIES_MAX:
+        _give_up(work, change, failed.task, error)
+    else:
+        wait_us = int(max(2.0**change.attempts, failed.wait_seconds) * _SECOND_US)
+        work.retry(change, not_before_us=at_us + wait_us, error=error)
+        _told("retry", failed.task.state.document_id, reason=error)
+
+
+def _give_up(work: Maintenance, change: LeasedChange, task: Task, error: str) -> None:
+    work.park(change, error)
+    work.set_error(task.state.document_key, task.state.revision, error)
+    _told("error", task.state.document_id, reason=error)
+
+
+def _told(outcome: str, document_id: str, passages: int = 0, reason: str = "") -> None:
+    """One line for each change that was dealt with: the document and the outcome, no content."""
+    metrics.indexed(outcome)
+    level = logging.WARNING if reason else logging.INFO
+    _log.log(level, "%s: %s, %d embedded %s", document_id, outcome, passages, reason)

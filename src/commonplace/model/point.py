@@ -1,0 +1,9 @@
+"""The id of a passage in a vector index, as the seed fixes it: the same on every machine."""
+
+from __future__ import annotations
+
+import uuid
+
+
+def point_id(document_id: str, chunk_index: int) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{document_id}:chunk:{chunk_index}"))

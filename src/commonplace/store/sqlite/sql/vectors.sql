@@ -1,0 +1,70 @@
+-- name: model
+-- A model by its identity.
+SELECT model_id, dimensions FROM models WHERE identity = :identity;
+
+-- name: newest_change
+-- How far the log of changes goes, and where it begins.
+SELECT coalesce((SELECT max(change_key) FROM vector_changes), 0),
+       coalesce((SELECT min(change_key) FROM vector_changes), 0);
+
+-- name: changed_chunks
+-- Passages whose vectors changed after a point of the log.
+SELECT DISTINCT chunk_key FROM vector_changes WHERE model_id = :model_id AND change_key > :after;
+
+-- name: vectors_page
+-- What a process holds in memory of a model, page by page.
+SELECT v.chunk_key, c.document_key, d.namespace, d.source_id, v.vector
+FROM vectors v JOIN chunks c USING (chunk_key) JOIN documents d USING (document_key)
+WHERE v.model_id = :model_id AND v.chunk_key > :after
+ORDER BY v.chunk_key LIMIT :limit;
+
+-- name: some_vectors
+-- The same for some passages.
+-- CROSS JOIN: begin with the keys; the planner would walk all vectors.
+SELECT v.chunk_key, c.document_key, d.namespace, d.source_id, v.vector
+FROM json_each(:chunk_keys) k
+CROSS JOIN vectors v ON v.model_id = :model_id AND v.chunk_key = k.value
+CROSS JOIN chunks c USING (chunk_key) CROSS JOIN documents d USING (document_key);
+
+-- name: visible
+-- Those of some passages that are in scope.
+SELECT c.chunk_key FROM json_each(:chunk_keys) k
+CROSS JOIN chunks c ON c.chunk_key = k.value CROSS JOIN documents d USING (document_key)
+WHERE d.namespace = :namespace AND d.deleted_at_us IS NULL
+  AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end);
+
+-- name: sources
+-- Enabled sources that the caller can see and asked for.
+SELECT source_id FROM sources
+WHERE enabled = 1 AND namespace IN (:namespace, '*')
+  AND (:source_ids IS NULL OR source_id IN (SELECT value FROM json_each(:source_ids)))
+  AND (:source_names IS NULL OR name IN (SELECT value FROM json_each(:source_names)));
+
+-- name: eligible
+-- Documents in scope that a filter admits, found by walking the paths.
+SELECT d.document_key FROM documents d JOIN facets f USING (document_key)
+WHERE d.deleted_at_us IS NULL AND d.namespace = :namespace
+  AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
+  AND (:min_score IS NULL OR f.score >= :min_score)
+  AND (:post_types IS NULL OR f.post_type IN (SELECT value FROM json_each(:post_types)))
+  AND (:created_after IS NULL OR f.created_us >= :created_after)
+  AND (:created_before IS NULL OR f.created_us < :created_before);
+
+-- name: tagged
+-- Documents with at least so many of these tags.
+SELECT document_key FROM document_tags
+WHERE tag IN (SELECT value FROM json_each(:tags))
+GROUP BY document_key HAVING count(*) >= :least;
+
+-- name: identified
+-- Documents by their ids, in scope.
+SELECT DISTINCT d.document_key FROM json_each(:document_ids) i
+CROSS JOIN documents d ON d.namespace = :namespace AND d.document_id = i.value
+WHERE d.deleted_at_us IS NULL AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end);
+
+-- name: coverage
+-- How many of the caller's documents wait for vectors, and whether the model has any here.
+SELECT (SELECT count(*) FROM documents d
+        WHERE d.vector_status = 'pending' AND d.deleted_at_us IS NULL AND d.namespace = :namespace
+          AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)),
+       EXISTS (SELECT 1 FROM models m JOIN vectors v USING (model_id) WHERE m.identity = :identity);

@@ -1,0 +1,232 @@
+"""Exact vector search in memory: sign bits first, then int8 rescoring of the best few hundred.
+
+Derived state: whatever is here can be read again from the file, so a crash has nothing to tear.
+The bits of a dimension block lie together (column by column), so that a scan is a few linear passes
+over small integers; at a million passages that is about ten milliseconds (docs/benchmarks.md).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from commonplace.model.vector import Vectors, np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+_SCAN_ROWS = 16_384
+"""Rows scanned at once: the block and its counts stay in the processor's cache."""
+
+RESCORED_MIN = 1_000
+"""Passages whose int8 vectors are looked at; bits alone rank too coarsely. On sentences of real text
+400 bring a recall@10 of .98, 1 000 of .99, whatever the size of the index."""
+
+EXACT_ROWS_MAX = 8_192
+"""So few are looked at one and all: two milliseconds, and nothing is missed."""
+
+_SPARSE = 4
+"""Where less than one row in so many is allowed, those are gathered; else all are scanned."""
+
+_ROWS_MIN = 1_024
+_VALUE_MAX = 127.0
+_SCALE_BYTES = 4
+_BYTES_PER_WORD = 8
+_BYTES_PER_KEY = 64
+"""Two integers as Python holds them."""
+
+
+def pack(vector: Vectors) -> bytes:
+    """A unit vector as int8 with its scale before it: barely less exact, a quarter the size.
+
+    The scale makes what is stored a unit vector again, so that no cosine is above 1.
+    """
+    peak = float(np.abs(vector).max()) or 1.0
+    values: npt.NDArray[np.int8] = np.rint(vector * (_VALUE_MAX / peak)).astype(np.int8)
+    length = float(np.linalg.norm(values.astype(np.float32))) or 1.0
+    return bytes(np.float32(1.0 / length).tobytes() + values.tobytes())
+
+
+class StoredVector(NamedTuple):
+    chunk_key: int
+    document_key: int
+    namespace: str
+    source_id: int
+    packed: bytes
+
+
+class VectorIndex:
+    """The vectors of one model. Rows of passages that are gone are reused."""
+
+    def __init__(self, dimensions: int) -> None:
+        self.dimensions = dimensions
+        self._words = -(-dimensions // (8 * _BYTES_PER_WORD))
+        self._row_by_chunk: dict[int, int] = {}
+        self._free: list[int] = []
+        self._used = 0
+        self._namespaces: dict[str, int] = {}
+        self._allocate(_ROWS_MIN)
+
+    def _allocate(self, rows: int) -> None:
+        self._bits: npt.NDArray[np.uint64] = np.zeros((self._words, rows), np.uint64)
+        self._values: npt.NDArray[np.int8] = np.zeros((rows, self.dimensions), np.int8)
+        self._scales: Vectors = np.zeros(rows, np.float32)
+        self._chunks: npt.NDArray[np.int64] = np.zeros(rows, np.int64)
+        self._documents: npt.NDArray[np.int64] = np.zeros(rows, np.int64)
+        self._namespace: npt.NDArray[np.int32] = np.full(rows, -1, np.int32)
+        self._sources: npt.NDArray[np.int64] = np.zeros(rows, np.int64)
+
+    def _by_row(self) -> tuple[npt.NDArray[Any], ...]:
+        return (
+            self._values,
+            self._scales,
+            self._chunks,
+            self._documents,
+            self._namespace,
+            self._sources,
+        )
+
+    def __len__(self) -> int:
+        return len(self._row_by_chunk)
+
+    @property
+    def size_bytes(self) -> int:
+        arrays = sum(array.nbytes for array in (self._bits, *self._by_row()))
+        return arrays + sys.getsizeof(self._row_by_chunk) + _BYTES_PER_KEY * len(self)
+
+    def put(self, stored: Sequence[StoredVector]) -> None:
+        """Add or replace vectors; those of another dimension are not ours and are left out."""
+        expected_bytes = _SCALE_BYTES + self.dimensions
+        fitting = [one for one in stored if len(one.packed) == expected_bytes]
+        if not fitting:
+            return
+        self._reserve(self._used + len(fitting))
+        chunks, documents, namespaces, sources, packed = zip(*fitting, strict=True)
+        rows = np.array([self._row_for(chunk_key) for chunk_key in chunks])
+        raw = np.frombuffer(b"".join(packed), np.uint8).reshape(len(fitting), expected_bytes)
+        values = raw[:, _SCALE_BYTES:].view(np.int8)
+        scales = np.ascontiguousarray(raw[:, :_SCALE_BYTES]).view(np.float32)
+        self._scales[rows] = scales[:, 0]
+        self._values[rows] = values
+        self._bits[:, rows] = self._sign_words(values).T
+        self._chunks[rows] = chunks
+        self._documents[rows] = documents
+        self._sources[rows] = sources
+        self._namespace[rows] = [
+            self._namespaces.setdefault(namespace, len(self._namespaces))
+            for namespace in namespaces
+        ]
+
+    def remove(self, chunk_keys: Iterable[int]) -> None:
+        for chunk_key in chunk_keys:
+            row = self._row_by_chunk.pop(chunk_key, None)
+            if row is not None:
+                self._namespace[row] = -1
+                self._free.append(row)
+
+    def _row_for(self, chunk_key: int) -> int:
+        row = self._row_by_chunk.get(chunk_key)
+        if row is None:
+            if self._free:
+                row = self._free.pop()
+            else:
+                row = self._used
+                self._used += 1
+            self._row_by_chunk[chunk_key] = row
+        return row
+
+    def _reserve(self, rows: int) -> None:
+        had = len(self._scales)
+        if rows <= had:
+            return
+        bits, others = self._bits, self._by_row()
+        self._allocate(max(rows, had + had // 2))
+        self._bits[:, :had] = bits
+        for array, before in zip(self._by_row(), others, strict=True):
+            array[:had] = before
+
+    def _sign_words(self, values: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
+        packed = np.packbits(values > 0, axis=-1)
+        padding = self._words * _BYTES_PER_WORD - packed.shape[-1]
+        if padding:
+            packed = np.pad(packed, [(0, 0)] * (packed.ndim - 1) + [(0, padding)])
+        return np.ascontiguousarray(packed).view(np.uint64)
+
+    def search(
+        self,
+        vector: Vectors,
+        k: int,
+        *,
+        namespace: str,
+        sources: Sequence[int],
+        documents: npt.NDArray[np.int64] | None,
+    ) -> list[tuple[int, float]]:
+        """The k nearest passages that are allowed, with their cosine; best first, ties by key."""
+        wanted = self._namespaces.get(namespace)
+        if wanted is None or not self._used:
+            return []
+        allowed = self._namespace[: self._used] == wanted
+        allowed &= np.isin(self._sources[: self._used], sources)
+        if documents is not None:
+            allowed &= self._are_of(documents)
+        rows = self._nearest_by_bits(vector, allowed, max(k * 4, RESCORED_MIN))
+        scores = self._cosines(rows, vector)
+        order = np.lexsort((self._chunks[rows], -scores))[:k]
+        return [(int(self._chunks[rows[at]]), min(float(scores[at]), 1.0)) for at in order]
+
+    def scores(
+        self, vector: Vectors, chunk_keys: Iterable[int], *, namespace: str
+    ) -> dict[int, float]:
+        """The cosine of each of these passages that is in the namespace and has a vector."""
+        wanted = self._namespaces.get(namespace)
+        if wanted is None:
+            return {}
+        rows = np.array([self._row_by_chunk.get(key, -1) for key in chunk_keys], np.int64)
+        rows = rows[rows >= 0]
+        rows = rows[self._namespace[rows] == wanted]
+        cosines = np.minimum(self._cosines(rows, vector), 1.0)
+        return dict(zip(self._chunks[rows].tolist(), cosines.tolist(), strict=True))
+
+    def _are_of(self, documents: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        of_row = self._documents[: self._used]
+        table = np.zeros(int(max(of_row.max(initial=0), documents.max(initial=0))) + 1, np.bool_)
+        table[documents] = True
+        return table[of_row]
+
+    def _nearest_by_bits(
+        self, vector: Vectors, allowed: npt.NDArray[np.bool_], count: int
+    ) -> npt.NDArray[np.int64]:
+        rows = np.flatnonzero(allowed)
+        if len(rows) <= max(count, EXACT_ROWS_MAX):
+            return rows
+        query = self._sign_words(vector[np.newaxis, :])[0]
+        if len(rows) * _SPARSE < self._used:
+            return rows[self._within_nearest(_hamming(self._bits[:, rows], query), count)]
+        distances = _hamming(self._bits[:, : self._used], query)
+        distances[~allowed] = self.dimensions + 1
+        return self._within_nearest(distances, count)
+
+    def _within_nearest(
+        self, distances: npt.NDArray[np.uint16], count: int
+    ) -> npt.NDArray[np.int64]:
+        """Where the `count` smallest are; all that are as far as the last of them come along."""
+        within = np.cumsum(np.bincount(distances, minlength=self.dimensions + 1))
+        return np.flatnonzero(distances <= np.searchsorted(within, count))
+
+    def _cosines(self, rows: npt.NDArray[np.int64], vector: Vectors) -> Vectors:
+        exact: Vectors = self._values[rows].astype(np.float32) @ vector
+        exact *= self._scales[rows]
+        return exact
+
+
+def _hamming(bits: npt.NDArray[np.uint64], query: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint16]:
+    words, rows = bits.shape
+    distances = np.empty(rows, np.uint16)
+    for start in range(0, rows, _SCAN_ROWS):
+        block = bits[:, start : start + _SCAN_ROWS]
+        total = np.bitwise_count(block[0] ^ query[0]).astype(np.uint16)
+        for word in range(1, words):
+            total += np.bitwise_count(block[word] ^ query[word])
+        distances[start : start + _SCAN_ROWS] = total
+    return distances

@@ -1,0 +1,1 @@
+"""Retrieval tools: searches return ids and scores, fetches return content."""
