@@ -25,7 +25,7 @@ import apsw
 import httpx2
 
 from benchmarks.servers.process import ServerProcess
-from commonplace.text.tokens import STOP_WORDS
+from commonplace.text.words import STOP_WORDS
 
 Ranking = Callable[[str], list[str]]
 
