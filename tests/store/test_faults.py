@@ -403,7 +403,7 @@ def test_damage_in_the_middle_is_always_said_in_the_same_way(sound: Path, tmp_pa
         found["checks"] += not check.ok
         assert_plain(" ".join(check.problems))
         store.close()
-    assert found["reads"] > 20
+    assert found["reads"] > 10, "else the damage is not where anybody looks"
     assert found["checks"] >= found["reads"]
 
 

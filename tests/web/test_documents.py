@@ -312,4 +312,4 @@ class TestReadYourWrite:
                 listed = other.get("/documents", params={"prefix": document_id}).json()
                 assert listed["count"] == 1
                 found = other.get("/search", params={"query": f"quagga{number}"}).json()
-                assert [hit["document_id"] for hit in found["results"]] == [document_id]
+                assert document_id in [hit["document_id"] for hit in found["results"]]
