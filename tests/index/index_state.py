@@ -1,0 +1,43 @@
+"""What must hold of the vectors, looked at in the tables themselves."""
+
+from __future__ import annotations
+
+from commonplace.embed.port import Embedder
+from commonplace.index.embedding import embedded_text
+from commonplace.store.port import Passage
+from commonplace.store.sqlite.vector_index import pack
+from tests.store.backends import Sqlite
+
+_WANTED = """
+SELECT c.chunk_key, d.title, c.heading, c.body FROM chunks c JOIN documents d USING (document_key)
+WHERE d.deleted_at_us IS NULL AND d.vector_status <> 'skipped'
+"""
+
+
+def stored_vectors(store: Sqlite, identity: str) -> dict[int, bytes]:
+    """The vectors of a model by passage."""
+    rows = store.query(
+        "SELECT chunk_key, vector FROM vectors JOIN models USING (model_id) "
+        f"WHERE identity = '{identity}'"
+    )
+    return dict(rows)
+
+
+def right_vectors(store: Sqlite, embedder: Embedder) -> dict[int, bytes]:
+    """What there must be: one for each passage of a live document that is not skipped."""
+    rows = store.query(_WANTED)
+    texts = [
+        embedded_text(title, Passage(key, heading, body)) for key, title, heading, body in rows
+    ]
+    vectors = embedder.embed(texts)
+    return {row[0]: pack(vector) for row, vector in zip(rows, vectors, strict=True)}
+
+
+def assert_in_step(store: Sqlite, embedder: Embedder) -> None:
+    """Exactly the right vectors, nothing waiting, every status true."""
+    assert stored_vectors(store, embedder.identity) == right_vectors(store, embedder)
+    assert store.query("SELECT * FROM outbox") == []
+    statuses = store.query(
+        "SELECT DISTINCT vector_status FROM documents WHERE deleted_at_us IS NULL"
+    )
+    assert set(statuses) <= {("ready",), ("skipped",)}

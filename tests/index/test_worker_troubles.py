@@ -1,0 +1,369 @@
+"""The worker among bad documents, long ones, other workers, and changes made meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from commonplace.errors import EmbedderUnavailable, EmbeddingFailed
+from commonplace.index import worker
+from commonplace.index.worker import IndexWorker
+from commonplace.limits import (
+    INDEX_BATCH_DOCUMENTS,
+    INDEX_BATCH_PASSAGES,
+    INDEX_LEASE_SECONDS,
+    INDEX_TRIES_MAX,
+)
+from commonplace.model.instant import now_us
+from commonplace.store.port import Maintenance
+from tests.index.drained import BAD, drain, paragraphs, passages, status, until
+from tests.index.embedders import Blocking, Clock, Counting, Failing
+from tests.index.index_state import assert_in_step
+from tests.store.backends import Sqlite
+from tests.store.kept import Kept
+
+
+class TestNeighbours:
+    @pytest.mark.parametrize(
+        "problem",
+        [BAD, RuntimeError("a bug in the model"), MemoryError()],
+        ids=lambda e: type(e).__name__,
+    )
+    def test_a_bad_document_does_not_hold_up_the_others(
+        self, kept: Kept, tables: Sqlite, problem: Exception
+    ) -> None:
+        failing, clock = Failing(problem, only="poison"), Clock(now_us())
+        for number in range(40):
+            kept.create(f"d/{number:02}", "poison" if number == 3 else f"text {number}")
+        drain(kept, failing, clock=clock)
+        assert [n for n in range(40) if status(kept, f"d/{n:02}") != "ready"] == [3]
+        for _ in range(INDEX_TRIES_MAX):
+            clock.pass_seconds(100)
+            drain(kept, failing, clock=clock)
+        bad = kept.known("d/03")
+        assert bad.vector_status == "error"
+        assert bad.vector_error
+        kept.create("later", "text")
+        drain(kept, failing, clock=clock)
+        assert status(kept, "later") == "ready"
+
+    def test_a_model_that_cannot_be_had_is_not_asked_for_each_document(
+        self, kept: Kept, tables: Sqlite
+    ) -> None:
+        away = Failing(EmbedderUnavailable("nobody is there", retry_after_seconds=60.0))
+        clock = Clock(now_us())
+        for number in range(INDEX_BATCH_DOCUMENTS):
+            kept.create(f"d/{number}", f"text {number}")
+        drain(kept, away, clock=clock)
+        assert len(away.calls) == 1
+        away.problem = None
+        clock.pass_seconds(59)
+        assert drain(kept, away, clock=clock).documents == 0  # it asked to be left alone
+        clock.pass_seconds(1)
+        drain(kept, away, clock=clock)
+        assert_in_step(tables, away)
+
+    def test_vectors_of_the_wrong_shape_are_not_stored(self, kept: Kept, tables: Sqlite) -> None:
+        class Short(Counting):
+            def embed(self, texts: Any) -> Any:
+                return super().embed(texts)[:, :-1]
+
+        clock = Clock(now_us())
+        kept.create("a", "zebra")
+        for _ in range(INDEX_TRIES_MAX):
+            drain(kept, Short(), clock=clock)
+            clock.pass_seconds(100)
+        assert status(kept, "a") == "error"
+        assert "shape" in (kept.known("a").vector_error or "")
+        assert tables.query("SELECT * FROM vectors") == []
+
+    def test_a_long_reason_is_cut(self, kept: Kept) -> None:
+        clock = Clock(now_us())
+        kept.create("a", "zebra")
+        for _ in range(INDEX_TRIES_MAX):
+            drain(kept, Failing(EmbeddingFailed("why " * 10_000)), clock=clock)
+            clock.pass_seconds(100)
+        assert len(kept.known("a").vector_error or "") <= 500
+
+
+class TestLongDocuments:
+    def test_a_long_document_is_done_in_parts_beside_the_others(
+        self, kept: Kept, tables: Sqlite
+    ) -> None:
+        embedder = Counting()
+        kept.create("long", "\n\n".join(paragraphs(300)))
+        long_passages = passages(tables)
+        for number in range(20):
+            kept.create(f"short/{number:02}", f"text {number}")
+        indexing = IndexWorker(kept.store, embedder)
+        first = asyncio.run(indexing.drain_once())
+        assert first.passages <= INDEX_BATCH_PASSAGES
+        assert status(kept, "long") == "pending"
+        assert status(kept, "short/00") == status(kept, "short/14") == "ready"
+        asyncio.run(indexing.drain_once())
+        assert status(kept, "short/19") == "ready"  # though the long one came before
+        asyncio.run(indexing.drain())
+        assert all(len(call) <= INDEX_BATCH_PASSAGES for call in embedder.calls)
+        assert len(embedder.texts) == long_passages + 20
+        assert_in_step(tables, embedder)
+
+    def test_what_was_done_of_it_is_not_done_again(self, kept: Kept, tables: Sqlite) -> None:
+        embedder = Counting()
+        kept.create("long", "\n\n".join(paragraphs(200)))
+        first = asyncio.run(IndexWorker(kept.store, embedder).drain_once())
+        assert 0 < first.passages < passages(tables)
+        drain(kept, embedder)  # another worker, who knows nothing of the first
+        assert len(embedder.texts) == len(set(embedder.texts)) == passages(tables)
+        assert_in_step(tables, embedder)
+
+    def test_a_failure_in_the_middle_of_it_has_all_its_tries(
+        self, kept: Kept, tables: Sqlite
+    ) -> None:
+        failing, clock = Failing(None), Clock(now_us())
+        kept.create("long", "\n\n".join(paragraphs(200)))
+        indexing = IndexWorker(kept.store, failing, clock=clock)
+        asyncio.run(indexing.drain_once())
+        failing.problem = BAD
+        for _ in range(INDEX_TRIES_MAX - 1):
+            asyncio.run(indexing.drain_once())
+            clock.pass_seconds(100)
+        assert status(kept, "long") == "pending"
+        failing.problem = None
+        asyncio.run(indexing.drain())
+        assert_in_step(tables, failing)
+
+
+class TestMeanwhile:
+    """Things that happen to a document while its passages are being embedded."""
+
+    def run(self, kept: Kept, change: Any) -> Blocking:
+        embedder = Blocking()
+
+        async def both() -> None:
+            indexing = asyncio.create_task(IndexWorker(kept.store, embedder).drain_once())
+            await asyncio.to_thread(embedder.begun.wait)
+            await asyncio.to_thread(change)
+            embedder.may_go_on.set()
+            await indexing
+
+        asyncio.run(both())
+        return embedder
+
+    @pytest.mark.requirement("K4")
+    def test_deleting_it_leaves_no_vectors(self, kept: Kept, tables: Sqlite) -> None:
+        kept.create("a", "zebra")
+        embedder = self.run(kept, lambda: kept.delete("a"))
+        assert tables.query("SELECT * FROM vectors") == []
+        assert status(kept, "a") == "skipped"
+        drain(kept, embedder)
+        assert_in_step(tables, embedder)
+
+    def test_changing_it_leaves_it_waiting_and_the_unchanged_part_done(
+        self, kept: Kept, tables: Sqlite
+    ) -> None:
+        body = paragraphs(3)
+        kept.create("a", "\n\n".join(body))
+        embedder = self.run(
+            kept, lambda: kept.patch("a", body[0], "Quite another beginning. " * 40)
+        )
+        assert status(kept, "a") == "pending"
+        done = len(embedder.taken())
+        drain(kept, embedder)
+        assert len(embedder.taken()) < done
+        assert_in_step(tables, embedder)
+
+    def test_deleting_and_creating_it_anew_embeds_the_new_one(
+        self, kept: Kept, tables: Sqlite
+    ) -> None:
+        kept.create("a", "zebra")
+
+        def change() -> None:
+            kept.delete("a")
+            kept.create("a", "zebra")
+
+        embedder = self.run(kept, change)
+        assert status(kept, "a") == "pending"
+        assert tables.query("SELECT * FROM vectors") == []
+        drain(kept, embedder)
+        assert_in_step(tables, embedder)
+
+    @pytest.mark.requirement("K4")
+    def test_a_hundred_deleted_at_once_leave_nothing(self, kept: Kept, tables: Sqlite) -> None:
+        async def upload_and_delete() -> None:
+            indexing = IndexWorker(kept.store, Counting())
+            running = asyncio.create_task(indexing.run())
+            for number in range(100):
+                await asyncio.to_thread(kept.create, f"d/{number}", f"text {number} " * 300)
+                indexing.wake()
+                if number % 3:
+                    await asyncio.sleep(0)
+                await asyncio.to_thread(kept.delete, f"d/{number}")
+            await until(lambda: not tables.query("SELECT 1 FROM outbox"))
+            running.cancel()
+
+        asyncio.run(upload_and_delete())
+        assert tables.query("SELECT * FROM vectors") == []
+        assert tables.query("SELECT * FROM chunks") == []
+
+
+class TestLeases:
+    def test_two_workers_do_not_do_the_same_work(self, kept: Kept, tables: Sqlite) -> None:
+        for number in range(2 * INDEX_BATCH_DOCUMENTS):
+            kept.create(f"d/{number:02}", f"text {number}")
+        slow, other = Blocking(), Counting()
+
+        async def both() -> None:
+            first = asyncio.create_task(IndexWorker(kept.store, slow).drain_once())
+            await asyncio.to_thread(slow.begun.wait)
+            # One that is being worked on changes: the other worker must not take it either.
+            await asyncio.to_thread(kept.update, "d/00", metadata={"k": 1})
+            await IndexWorker(kept.store, other).drain()
+            assert len(other.texts) == INDEX_BATCH_DOCUMENTS
+            slow.may_go_on.set()
+            await first
+
+        asyncio.run(both())
+        assert set(slow.texts).isdisjoint(other.texts)
+        drain(kept, other)
+        assert len(slow.texts) + len(other.texts) == 2 * INDEX_BATCH_DOCUMENTS
+        assert_in_step(tables, other)
+
+    def test_a_dead_workers_documents_are_taken_up_after_its_lease(
+        self, kept: Kept, tables: Sqlite
+    ) -> None:
+        kept.create("a", "zebra")
+        clock, embedder = Clock(now_us()), Counting()
+        until_us = clock() + int(INDEX_LEASE_SECONDS * 1e6)
+
+        def lease_and_die(work: Maintenance) -> None:
+            assert work.lease(limit=5, now_us=clock(), leased_until_us=until_us)
+
+        kept.maintain(lease_and_die)
+        clock.pass_seconds(INDEX_LEASE_SECONDS - 0.001)
+        assert drain(kept, embedder, clock=clock).documents == 0
+        clock.pass_seconds(0.001)
+        assert drain(kept, embedder, clock=clock).documents == 1
+        assert_in_step(tables, embedder)
+
+    def test_a_busy_worker_keeps_its_lease(
+        self, kept: Kept, tables: Sqlite, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(worker, "INDEX_RENEW_SECONDS", 0.01)
+        kept.create("a", "zebra")
+        slow, clock = Blocking(), Clock(now_us())
+
+        def renewed() -> bool:
+            ((leased_until_us,),) = tables.query("SELECT leased_until_us FROM outbox")
+            return bool(leased_until_us == clock() + INDEX_LEASE_SECONDS * 1e6)
+
+        async def both() -> None:
+            first = asyncio.create_task(IndexWorker(kept.store, slow, clock=clock).drain_once())
+            await asyncio.to_thread(slow.begun.wait)
+            for _ in range(3):
+                clock.pass_seconds(INDEX_LEASE_SECONDS * 0.9)
+                await until(renewed)
+                other = Counting()
+                assert (await IndexWorker(kept.store, other, clock=clock).drain()).documents == 0
+            slow.may_go_on.set()
+            await first
+
+        asyncio.run(both())
+        assert_in_step(tables, slow)
+
+    def test_a_worker_that_is_stopped_gives_back_what_it_has(
+        self, kept: Kept, tables: Sqlite
+    ) -> None:
+        kept.create("a", "zebra")
+        slow, other = Blocking(), Counting()
+
+        async def stop_in_the_middle() -> None:
+            running = asyncio.create_task(IndexWorker(kept.store, slow).run())
+            await asyncio.to_thread(slow.begun.wait)
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            slow.may_go_on.set()
+
+        asyncio.run(stop_in_the_middle())
+        assert tables.query("SELECT leased_until_us, attempts FROM outbox") == [(0, 0)]
+        drain(kept, other)
+        assert_in_step(tables, other)
+
+    def test_a_document_that_ends_the_process_each_time_is_set_aside(
+        self, kept: Kept, tables: Sqlite
+    ) -> None:
+        """Its attempts are counted when it is taken, so that they count though nobody came back."""
+        kept.create("a", "zebra")
+        clock, embedder = Clock(now_us()), Counting()
+        for _ in range(INDEX_TRIES_MAX):
+            kept.maintain(
+                lambda work: work.lease(limit=5, now_us=clock(), leased_until_us=clock() + 1)
+            )
+            clock.pass_seconds(1)
+        kept.create("b", "lion")
+        drain(kept, embedder, clock=clock)
+        assert embedder.texts == ["lion"]
+        assert status(kept, "a") == "error"
+        assert "ended" in (kept.known("a").vector_error or "")
+        assert status(kept, "b") == "ready"
+
+
+class TestRunning:
+    def test_it_notices_what_another_process_writes(self, kept: Kept, tables: Sqlite) -> None:
+        other = tables.open(kept.limits)
+
+        async def write_elsewhere() -> None:
+            running = asyncio.create_task(IndexWorker(kept.store, Counting()).run())
+            await asyncio.to_thread(Kept(other, kept.limits).create, "a", "zebra")
+            await until(lambda: status(kept, "a") == "ready")
+            running.cancel()
+
+        try:
+            asyncio.run(write_elsewhere())
+        finally:
+            other.close()
+
+    @pytest.mark.requirement("000/CC.10")
+    def test_it_looks_for_what_is_missing_at_its_start_and_again_and_again(
+        self, kept: Kept, tables: Sqlite, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(worker, "REINDEX_EVERY_SECONDS", 0.01)
+        embedder = Counting()
+        kept.create("a", "zebra")
+        tables.execute("DELETE FROM outbox")  # lost, by whatever mishap
+
+        async def run() -> None:
+            running = asyncio.create_task(IndexWorker(kept.store, embedder).run())
+            await until(lambda: status(kept, "a") == "ready")
+            tables.execute("DELETE FROM vectors")
+            await until(lambda: tables.query("SELECT 1 FROM vectors"))
+            running.cancel()
+
+        asyncio.run(run())
+        assert_in_step(tables, embedder)
+
+    def test_nothing_that_goes_wrong_ends_it(
+        self, kept: Kept, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        problems: list[Exception] = [EmbeddingFailed("the store is away"), RuntimeError("a bug")]
+        lease = worker._lease
+
+        def stumble(*arguments: Any) -> Any:
+            if problems:
+                raise problems.pop()
+            return lease(*arguments)
+
+        monkeypatch.setattr(worker, "_lease", stumble)
+        monkeypatch.setattr(worker, "_IDLE_SECONDS", 0.01)
+        kept.create("a", "zebra")
+
+        async def run() -> None:
+            running = asyncio.create_task(IndexWorker(kept.store, Counting()).run())
+            await until(lambda: status(kept, "a") == "ready")
+            assert not running.done()
+            running.cancel()
+
+        asyncio.run(run())
+        assert "stumbled" in caplog.text
+        assert "the store is away" in caplog.text
