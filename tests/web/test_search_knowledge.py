@@ -249,17 +249,17 @@ def test_operators_are_strict(server: Server, tools: Mcp) -> None:
 
 @pytest.mark.requirement("000/CC.02", "7.1.f")
 def test_a_write_is_found_at_once(tools: Mcp) -> None:
-    """By keyword in the very next call, with or without vectors."""
+    """By keyword in the very next call; among what is near in meaning, soon after."""
     for number in range(20):
-        word = f"freshword{number}q"
-        tools.call("upload_document", path=f"fresh/{number}", content=f"Here is {word}.")
-        body = tools.call("get_document_for_rewrite", path=f"fresh/{number}")["content"]
-        assert word in body
-        started_s = time.monotonic()
-        assert f"fresh/{number}" in found(tools, word)
-        assert time.monotonic() - started_s < FINDABLE_SECONDS_MAX
+        word, path = f"freshword{number}q", f"fresh/{number}"
+        tools.call("upload_document", path=path, content=f"Here is {word}.")
+        assert word in tools.call("get_document_for_rewrite", path=path)["content"]
+        assert found(tools, f'"{word}"') == [path]
+        deadline_s = time.monotonic() + FINDABLE_SECONDS_MAX
+        while found(tools, word)[:1] != [path]:
+            assert time.monotonic() < deadline_s
     tools.call("update_document", path="fresh/0", content="Now about changedwordq.")
-    assert "fresh/0" in found(tools, "changedwordq")
+    assert found(tools, '"changedwordq"') == ["fresh/0"]
     assert found(tools, '"freshword0q"') == []
 
 
@@ -310,6 +310,29 @@ def test_documents_whose_vectors_are_pending_are_announced(
             stub.flowing.set()
         wait_until_indexed(running)
         assert "note" not in tools.call("search_knowledge", query="keyword")
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="a passage without a vector counts as the least near, and loses a tie to older ones",
+)
+def test_a_match_whose_vector_is_pending_comes_before_what_has_no_match(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    data = tmp_path_factory.mktemp("outranked") / "data"
+    with embedding_server() as stub, Server(data, environment=stub.environment) as running:
+        tools = Mcp(running.client)
+        for number in range(12):
+            running.create(f"old/{number}", f"what is the plan{number}")
+        wait_until_indexed(running)
+        query = "what is the newcomer"  # near the others by words that say nothing
+        tools.call("search_knowledge", query=query)  # its vector is known now
+        stub.flowing.clear()
+        try:
+            running.create("new", "newcomer")
+            assert found(tools, query)[0] == "new"
+        finally:
+            stub.flowing.set()
 
 
 @pytest.mark.requirement("7.1.a")
