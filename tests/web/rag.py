@@ -35,6 +35,9 @@ EVERYWHERE = "common"
 
 TAGS = ("mysql", "json", "Python", "c++")
 SOURCES = {"kb": 1, "stack_posts": 21, "docs_disabled": 22}
+MODES = ("fuse", "fts_then_vec", "convex")
+IDS = {"chunk_id", "doc_id", "source_id", "source_name"}
+"""Keys of every hit."""
 SEARCHES = ("rag.search_fts", "rag.search_vector", "rag.search_hybrid")
 _FIRST_DAY = datetime(2024, 1, 1, tzinfo=UTC)
 _READY_SECONDS_MAX = 60
@@ -187,6 +190,23 @@ def posts_server(data: Path) -> Iterator[Server]:
         _spread_over_sources(server)
         server.start()
         yield server
+
+
+@contextmanager
+def crowded_server(data: Path) -> Iterator[Server]:
+    """More passages that hold one word equally often than any leg may bring."""
+    with Server(data, environment=HASHED) as server:
+        for number in range(60):
+            parts = (_section(number, part) for part in range(10))
+            server.create(f"crowd:{number}", "\n\n".join(parts))
+        wait_until_indexed(server)
+        yield server
+
+
+def _section(number: int, part: int) -> str:
+    """Long enough to be a passage of its own, with words that no other has."""
+    words = " ".join(f"w{number}x{part}x{word}" for word in range(110))
+    return f"# Part {part}\n\nneedle {words}"
 
 
 def _spread_over_sources(server: Server) -> None:
