@@ -26,6 +26,17 @@ REST_OPERATIONS = {
     ("post", "/batch-read"),
     ("get", "/search"),
     ("post", "/ingest"),
+    ("post", "/rag/search_fts"),
+    ("post", "/rag/search_vector"),
+    ("post", "/rag/search_hybrid"),
+    ("post", "/rag/get_chunks"),
+    ("post", "/rag/get_docs"),
+    ("post", "/rag/fetch_from_source"),
+    ("post", "/rag/admin/stats"),
+    ("post", "/rag/admin/sync"),
+    ("post", "/kb/reindex-missing"),
+    ("get", "/kb/audit-sync"),
+    ("post", "/kb/cleanup-orphans"),
     ("get", "/health"),
     ("get", "/metrics"),
 }
@@ -73,6 +84,11 @@ def arguments(operation: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]
 
 def value_for(schema: dict[str, Any]) -> Any:
     """Some value of the documented type."""
+    for fixed in ("const", "default"):
+        if fixed in schema:
+            return schema[fixed]
+    if "enum" in schema:
+        return schema["enum"][0]
     match schema.get("type"):
         case "integer":
             return schema.get("minimum", 1)

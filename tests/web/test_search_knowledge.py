@@ -322,10 +322,6 @@ def test_documents_whose_vectors_are_pending_are_announced(
         assert "note" not in tools.call("search_knowledge", query="keyword")
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="a passage without a vector counts as the least near, and loses a tie to older ones",
-)
 def test_a_match_whose_vector_is_pending_comes_before_what_has_no_match(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:

@@ -17,6 +17,7 @@ import orjson
 
 import commonplace
 from commonplace.cli import context
+from commonplace.cli.call import call
 from commonplace.cli.doctor import doctor
 from commonplace.cli.documents import get, patch, put, rm
 from commonplace.cli.exchange import import_group
@@ -57,6 +58,7 @@ for command in (
     export,
     index,
     reindex,
+    call,
     doctor,
 ):
     commands.add_command(command)

@@ -15,7 +15,7 @@ from commonplace.web.guard import Background, Guard, GuardRules
 from commonplace.web.health import Health
 from commonplace.web.http import Endpoint, HttpScope, Receive, Send, refuse_method
 from commonplace.web.openapi import OpenApi
-from commonplace.web.rest import DOCUMENTS_PATH, Rest
+from commonplace.web.rest import DOCUMENTS_PATH, POSTED, Rest
 
 App = Endpoint
 
@@ -41,12 +41,9 @@ def build_app(serving: Serving) -> App:
     health = Health(serving.runtime, serving.authenticator)
     exact: dict[str, Endpoint] = {
         "/documents": rest.admitted(rest.collection),
-        "/batch-read": rest.admitted(rest.batch_read),
         "/search": rest.admitted(rest.search),
-        "/ingest": rest.admitted(rest.ingest),
-        "/kb/reindex-missing": rest.admitted(rest.reindex_missing),
         "/kb/audit-sync": rest.admitted(rest.audit_sync),
-        "/kb/cleanup-orphans": rest.admitted(rest.cleanup_orphans),
+        **{url: rest.admitted(rest.posted(tool)) for url, tool in POSTED.items()},
         "/health": _read_only(health.health),
         "/metrics": _read_only(health.metrics),
         "/openapi.json": _read_only(OpenApi().document),

@@ -6,11 +6,9 @@ from typing import Any
 
 import commonplace
 from commonplace.tools.documents import (
-    batch_read,
     delete_document,
     get_document,
     history,
-    ingest_document,
     list_documents,
     patch_document,
     search_knowledge,
@@ -19,7 +17,9 @@ from commonplace.tools.documents import (
 )
 from commonplace.tools.schema import input_schema
 from commonplace.tools.spec import ToolSpec
+from commonplace.tools.upkeep import index
 from commonplace.web.http import HttpScope, Receive, Send, send_json
+from commonplace.web.rest import POSTED
 
 _ERROR = {
     "type": "object",
@@ -49,9 +49,9 @@ _OPERATIONS: tuple[tuple[str, str, ToolSpec[Any], tuple[str, ...]], ...] = (
         history.RESTORE,
         ("path", "revision"),
     ),
-    ("post", "/batch-read", batch_read.TOOL, ()),
     ("get", "/search", search_knowledge.TOOL, ()),
-    ("post", "/ingest", ingest_document.TOOL, ()),
+    ("get", "/kb/audit-sync", index.AUDIT, ()),
+    *(("post", url, tool, ()) for url, tool in POSTED.items()),
 )
 
 
@@ -119,7 +119,10 @@ def _operation(method: str, tool: ToolSpec[Any], in_path: tuple[str, ...]) -> di
 
 
 def _parameter(name: str, schema: dict[str, Any], place: str, required: bool) -> dict[str, Any]:
-    return {"name": name, "in": place, "required": required, "schema": schema}
+    parameter = {"name": name, "in": place, "required": required, "schema": schema}
+    if schema.get("type") == "array":
+        parameter["explode"] = False  # one value with commas, not the name again and again
+    return parameter
 
 
 def _error_response() -> dict[str, Any]:

@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, unquote_to_bytes
 
 from commonplace.errors import BadRequest, InvalidArgument, NotFound, NotImplementedYet
 from commonplace.limits import REVISION_MAX
+from commonplace.tools import catalog
 from commonplace.tools.call import call as call_tool
 from commonplace.tools.documents import (
     batch_read,
@@ -46,6 +47,20 @@ Tool = ToolSpec[Any]
 DOCUMENTS_PATH = "/documents/"
 _PRINCIPAL_KEY = "commonplace.principal"
 _AFTER_NUMBER: tuple[list[bytes], ...] = ([], [b"restore"])
+
+
+POSTED: dict[str, Tool] = {
+    "/batch-read": batch_read.TOOL,
+    "/ingest": ingest_document.TOOL,
+    "/kb/reindex-missing": index.REINDEX,
+    "/kb/cleanup-orphans": index.CLEANUP,
+    **{
+        "/" + tool.name.replace(".", "/"): tool
+        for tool in catalog.ALL
+        if tool.name.startswith("rag.")
+    },
+}
+"""Tools without a resource of their own: POST their arguments to these."""
 
 
 class Rest:
@@ -134,15 +149,6 @@ class Rest:
             case _:
                 await refuse_method(scope, send, "POST" if len(tail) == 3 else "GET")
 
-    async def batch_read(self, scope: HttpScope, receive: Receive, send: Send) -> None:
-        await self._post_only(batch_read.TOOL, scope, receive, send)
-
-    async def ingest(self, scope: HttpScope, receive: Receive, send: Send) -> None:
-        await self._post_only(ingest_document.TOOL, scope, receive, send)
-
-    async def reindex_missing(self, scope: HttpScope, receive: Receive, send: Send) -> None:
-        await self._post_only(index.REINDEX, scope, receive, send)
-
     async def audit_sync(self, scope: HttpScope, receive: Receive, send: Send) -> None:
         match scope["method"]:
             case "GET" | "HEAD":
@@ -154,20 +160,28 @@ class Rest:
             case _:
                 await refuse_method(scope, send, "GET, POST")
 
-    async def cleanup_orphans(self, scope: HttpScope, receive: Receive, send: Send) -> None:
-        await self._post_only(index.CLEANUP, scope, receive, send)
-
     async def search(self, scope: HttpScope, receive: Receive, send: Send) -> None:
-        if scope["method"] in ("GET", "HEAD", "POST"):
+        if scope["method"] in ("GET", "HEAD"):
+            arguments = _query(scope)
+            if "tags" in arguments:
+                arguments["tags"] = arguments["tags"].split(",")
+            answer = await self._call(search_knowledge.TOOL, scope, arguments, from_text=True)
+            await send_json(scope, send, 200, answer)
+        elif scope["method"] == "POST":
             await self._run(search_knowledge.TOOL, scope, receive, send)
         else:
             await refuse_method(scope, send, "GET, POST")
 
-    async def _post_only(self, tool: Tool, scope: HttpScope, receive: Receive, send: Send) -> None:
-        if scope["method"] == "POST":
-            await self._run(tool, scope, receive, send)
-        else:
-            await refuse_method(scope, send, "POST")
+    def posted(self, tool: Tool) -> Endpoint:
+        """A tool whose arguments are the body of a POST."""
+
+        async def serve(scope: HttpScope, receive: Receive, send: Send) -> None:
+            if scope["method"] == "POST":
+                await self._run(tool, scope, receive, send)
+            else:
+                await refuse_method(scope, send, "POST")
+
+        return serve
 
     async def _run(
         self,

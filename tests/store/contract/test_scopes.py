@@ -100,6 +100,8 @@ def test_the_looks_cover_every_read_of_the_port() -> None:
         for method in vars(protocol)
         if not method.startswith("_")
     }
+    # The first sifts keys that a scoped search brought; the second names sources, not documents.
+    offered -= {"lexical.matching", "lexical.source_names"}
     assert offered == {look.split(" ")[0] for look in LOOKS}
 
 

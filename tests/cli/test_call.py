@@ -1,0 +1,31 @@
+"""Any tool by name, with JSON arguments."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.server import parsed, run_cli
+
+
+def test_a_tool_is_called_by_its_name(data: Path) -> None:
+    run_cli("put", "posts:1", data=data, stdin="The migration runs first.")
+    arguments = json.dumps({"query": "migration", "k": 3})
+    found = parsed(run_cli("call", "rag.search_fts", arguments, data=data))
+    assert [hit["chunk_id"] for hit in found["results"]] == ["posts:1#0"]
+    by_stdin = run_cli(
+        "call", "rag.get_chunks", "-", data=data, stdin='{"chunk_ids":["posts:1#0"]}'
+    )
+    assert parsed(by_stdin)["chunks"][0]["body"] == "The migration runs first."
+
+
+def test_what_is_wrong_is_said(data: Path) -> None:
+    for arguments, said in (
+        (("rag.serch_fts", "{}"), "rag.search_fts"),
+        (("rag.search_fts", "{"), "not JSON"),
+        (("rag.search_fts", "[]"), "JSON object"),
+        (("rag.search_fts", "{}"), "query"),
+    ):
+        result = run_cli("call", *arguments, data=data)
+        assert result.returncode == 3
+        assert said in result.stderr
