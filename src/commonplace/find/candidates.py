@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from commonplace.embed.port import Vectors
+from commonplace.errors import CommonplaceError, VectorsLoading
 from commonplace.find.parse import demands_words
 from commonplace.limits import CANDIDATES_MAX
 from commonplace.model.query import Filter
@@ -41,6 +42,8 @@ class Candidates:
     """The keyword score of candidates, also of those that only the vector leg brought."""
     similarities: Mapping[int, float] = field(default_factory=dict)
     """The cosine of every candidate that has a vector, whichever leg brought it."""
+    reason: str | None = None
+    """Why the vector leg brought nothing, if it could not."""
 
 
 def gather(reader: Reader, wanted: Wanted, meaning: Meaning | None) -> Candidates:
@@ -55,16 +58,24 @@ def gather(reader: Reader, wanted: Wanted, meaning: Meaning | None) -> Candidate
     lexical, word_scores = scored[: wanted.lexical_max], dict(scored)
     if meaning is None or wanted.query.is_empty:
         return Candidates(lexical, (), word_scores)
-    nearest = reader.vectors.search(
-        meaning.identity, meaning.vector, wanted.vector_max, wanted.where
-    )
+    try:
+        nearest = reader.vectors.search(
+            meaning.identity, meaning.vector, wanted.vector_max, wanted.where
+        )
+        similarities = reader.vectors.scores(
+            meaning.identity, meaning.vector, (key for key, _ in lexical)
+        )
+    except VectorsLoading as error:
+        return Candidates(lexical, (), word_scores, reason=keywords_only(error))
     near = [(key, cosine) for key, cosine in nearest if cosine >= wanted.similarity_min]
     near = _admitted(reader, wanted.query, near)
-    similarities = reader.vectors.scores(
-        meaning.identity, meaning.vector, (key for key, _ in lexical)
-    )
     similarities.update(near)
     return Candidates(lexical, near, word_scores, similarities)
+
+
+def keywords_only(error: CommonplaceError) -> str:
+    """Why a search goes on without vectors."""
+    return f"{error.message} Keywords only."
 
 
 def _admitted(reader: Reader, query: Query, near: list[Scored]) -> list[Scored]:

@@ -30,6 +30,13 @@ class DocumentHit:
     passages: list[PassageView]
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    hits: list[DocumentHit]
+    reason: str | None
+    """Why it was found by keywords alone, if vectors could have been used."""
+
+
 def search_documents(
     reader: Reader,
     query: Query,
@@ -38,7 +45,7 @@ def search_documents(
     *,
     vector_weight: float,
     limit: int,
-) -> list[DocumentHit]:
+) -> Found:
     wanted = Wanted(
         query,
         where,
@@ -52,9 +59,9 @@ def search_documents(
         found.vector,
         found.word_scores,
         found.similarities,
-        vector_weight=0.0 if meaning is None else vector_weight,
+        vector_weight=vector_weight if found.similarities else 0.0,
     )
-    return _by_document(reader, fused, limit)
+    return Found(_by_document(reader, fused, limit), found.reason)
 
 
 def _by_document(reader: Reader, fused: Sequence[Fused], limit: int) -> list[DocumentHit]:

@@ -10,7 +10,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 from commonplace.embed.port import Embedder, Vectors
-from commonplace.errors import CommonplaceError, VectorsLoading
+from commonplace.errors import CommonplaceError
+
+_log = logging.getLogger("commonplace.find")
 
 _log = logging.getLogger("commonplace.find")
 
@@ -30,11 +32,6 @@ class QueryVector:
     vector: Vectors | None
     reason: str | None = None
     """Why a search goes on with keywords alone."""
-
-
-def without(error: VectorsLoading) -> QueryVector:
-    """What a search goes on with that cannot wait for the vectors of the passages."""
-    return QueryVector(None, f"{error.message} Keywords only.")
 
 
 class QueryVectors:

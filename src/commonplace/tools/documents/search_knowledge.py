@@ -6,11 +6,10 @@ import orjson
 from pydantic import Field
 
 from commonplace.embed.port import Embedder
-from commonplace.errors import VectorsLoading
 from commonplace.find.candidates import Meaning
-from commonplace.find.documents import VECTOR_WEIGHT, DocumentHit, search_documents
+from commonplace.find.documents import VECTOR_WEIGHT, DocumentHit, Found, search_documents
 from commonplace.find.parse import checked_query, meant
-from commonplace.find.query_vector import QueryVector, without
+from commonplace.find.query_vector import QueryVector
 from commonplace.find.shown import shown_hits
 from commonplace.limits import (
     FILTER_VALUES_MAX,
@@ -51,17 +50,15 @@ async def handle(call: Call, given: SearchKnowledge) -> Answer:
     if embedder is not None and embedded.vector is not None:
         meaning = Meaning(embedder.identity, embedded.vector)
 
-    def hits_by(reader: Reader, used: Meaning | None) -> list[DocumentHit]:
-        return search_documents(reader, query, where, used, vector_weight=weight, limit=given.limit)
+    def search(reader: Reader) -> tuple[Found, int]:
+        found = search_documents(
+            reader, query, where, meaning, vector_weight=weight, limit=given.limit
+        )
+        return found, _pending(reader, embedder)
 
-    def search(reader: Reader) -> tuple[list[DocumentHit], int, QueryVector]:
-        try:
-            return hits_by(reader, meaning), _pending(reader, embedder), embedded
-        except VectorsLoading as error:
-            return hits_by(reader, None), _pending(reader, embedder), without(error)
-
-    hits, pending, used = await call.runtime.store.read(call.principal.scope, search)
-    return _answer(hits, query, given.limit, _notes(used, pending, query))
+    found, pending = await call.runtime.store.read(call.principal.scope, search)
+    notes = _notes(embedded.reason or found.reason, pending, query)
+    return _answer(found.hits, query, given.limit, notes)
 
 
 async def _embedded(call: Call, text: str, query: Query, weight: float) -> QueryVector:
@@ -77,8 +74,8 @@ def _pending(reader: Reader, embedder: Embedder | None) -> int:
     return 0 if embedder is None else reader.vectors.coverage(embedder.identity).pending
 
 
-def _notes(embedded: QueryVector, pending: int, query: Query) -> list[str]:
-    notes = [embedded.reason] if embedded.reason else []
+def _notes(reason: str | None, pending: int, query: Query) -> list[str]:
+    notes = [reason] if reason else []
     if pending:
         notes.append(f"{pending} documents are found by keyword only until their vectors are ready")
     if query.ignored:

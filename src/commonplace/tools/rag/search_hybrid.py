@@ -8,11 +8,11 @@ from typing import Literal
 from pydantic import Field
 
 from commonplace.errors import VectorsLoading
-from commonplace.find.candidates import Candidates, Meaning, Wanted, gather
+from commonplace.find.candidates import Candidates, Meaning, Wanted, gather, keywords_only
 from commonplace.find.documents import VECTOR_WEIGHT
 from commonplace.find.fusion import Fused, by_words, reciprocal_ranks, reranked, weighted_scores
 from commonplace.find.parse import checked_query, meant
-from commonplace.find.query_vector import QueryVector, without
+from commonplace.find.query_vector import QueryVector
 from commonplace.limits import (
     CANDIDATES_MAX,
     QUERY_EMBED_SECONDS_MAX,
@@ -82,6 +82,8 @@ class Ranked:
     """There are matches beyond the candidates that were looked at."""
     score_max: float = 1.0
     """The best score there could be; `min_relevance` is a share of it."""
+    reason: str | None = None
+    """Why the vectors could not be used."""
 
 
 async def handle(call: Call, given: SearchHybrid) -> Answer:
@@ -92,15 +94,11 @@ async def handle(call: Call, given: SearchHybrid) -> Answer:
     k = hits_wanted(given.k)
 
     def search(reader: Reader) -> tuple[Ranked, list[Fused], dict[int, PassageView], list[str]]:
-        used = embedded
-        try:
-            ranked = _ranked(reader, query, given, meaning)
-        except VectorsLoading as error:
-            used = without(error)
-            ranked = _ranked(reader, query, given, None)
+        ranked = _ranked(reader, query, given, meaning)
         found = [one for one in ranked.fused if one.score >= least * ranked.score_max]
         views = reader.lexical.passages(one.chunk_key for one in found[:k])
-        notes = [used.reason] if used.reason else []
+        reason = embedded.reason or ranked.reason
+        notes = [reason] if reason else []
         if meaning is not None:
             notes += index_notes(reader, meaning.identity)
         return ranked, found, views, notes
@@ -155,7 +153,7 @@ def _ranked(reader: Reader, query: Query, given: SearchHybrid, meaning: Meaning 
                 found.vector,
                 found.word_scores,
                 found.similarities,
-                vector_weight=0.0 if meaning is None else given.convex.w_vec,
+                vector_weight=given.convex.w_vec if found.similarities else 0.0,
             )
             return _of_both(fused, found)
 
@@ -178,7 +176,8 @@ def _gathered(
 
 def _of_both(fused: list[Fused], found: Candidates, score_max: float = 1.0) -> Ranked:
     has_more = len(found.word_scores) > len(found.lexical)
-    return Ranked(fused, len(found.lexical), len(found.vector), has_more, score_max)
+    counts = len(found.lexical), len(found.vector)
+    return Ranked(fused, *counts, has_more=has_more, score_max=score_max, reason=found.reason)
 
 
 def _in_two_stages(
@@ -195,7 +194,12 @@ def _in_two_stages(
     kept = options.rerank_k if options.rerank_k < SEARCH_LIMIT_MAX else len(lexical)
     if meaning is None:
         return Ranked(by_words(lexical)[:kept], len(lexical), 0)
-    cosines = reader.vectors.scores(meaning.identity, meaning.vector, (key for key, _ in lexical))
+    try:
+        keys = (key for key, _ in lexical)
+        cosines = reader.vectors.scores(meaning.identity, meaning.vector, keys)
+    except VectorsLoading as error:
+        found = by_words(lexical)[:kept]
+        return Ranked(found, len(lexical), 0, reason=keywords_only(error))
     return Ranked(reranked(lexical, cosines, kept=kept), len(lexical), len(cosines))
 
 
