@@ -52,7 +52,7 @@ def serve(options: context.Options, /, data: Path | None, conformance: bool, **f
         )
         uvicorn.Server(config).run()
     finally:
-        runtime.store.close()
+        runtime.close()
 
 
 def _require_closed(settings: Settings, runtime: Runtime) -> None:
