@@ -134,8 +134,20 @@ SEARCH_LIMIT_MAX = 50
 SNIPPET_CHARS_MAX = 300
 """A passage shown with a hit."""
 
+HIT_LABEL_CHARS_MAX = 200
+"""What search_knowledge shows of a title or a trail of headings: its answers are small."""
+
 CANDIDATES_MAX = 500
 """Passages that one leg of a hybrid search may bring (the seed's candidates_max)."""
+
+LEXICAL_EXACT_PASSAGES_MAX = 50_000
+"""Up to here a keyword search ranks every passage that holds any of the words."""
+
+LEXICAL_RANKED_MAX = 20_000
+"""Beyond it, passages ranked for the rarer words of a query (docs/explain/finding.md)."""
+
+LEXICAL_ENOUGH = 100
+"""Passages found by the rarer words that make the commoner ones dispensable."""
 
 RAG_RESPONSE_BYTES_MAX = 5_000_000
 """One answer of a rag tool."""

@@ -17,6 +17,8 @@ from commonplace.limits import (
 from commonplace.tools.documents import list_documents, search_knowledge
 from commonplace.tools.spec import Answer
 
+_MODEL_LOADS_SECONDS_MAX = 10.0
+
 
 @click.command()
 @click.argument("prefix", default="")
@@ -114,23 +116,37 @@ def _echo_json_items(items: list[dict[str, Any]], *, is_first: bool) -> None:
     help="How many hits to show.",
 )
 @click.option("--prefix", default="", help="Only documents whose path starts so.")
+@click.option("--tag", "tags", multiple=True, help="Only with this tag; give it once for each.")
 @context.json_option
 @click.pass_obj
 def search(
-    options: context.Options, query: tuple[str, ...], limit: int, prefix: str, as_json: bool
+    options: context.Options,
+    query: tuple[str, ...],
+    limit: int,
+    prefix: str,
+    tags: tuple[str, ...],
+    as_json: bool,
 ) -> None:
-    """Find documents that hold the words of QUERY.
+    """Find documents by what QUERY means and by its words.
 
     "a phrase", title:word and prefix* work as well; put -- before a QUERY that leaves out -words.
     """
-    arguments = {"query": " ".join(query), "limit": limit, "prefix": prefix}
-    answer = context.run_tool(options, search_knowledge.TOOL, arguments)
+    arguments = {
+        "query": " ".join(query), "limit": limit, "prefix": prefix, "tags": list(tags),
+    }  # fmt: skip
+    with context.opened(options) as session:
+        # A model that is loaded for this one search is worth the wait; a server has it loaded.
+        session.run(session.runtime.query_vectors.ready(_MODEL_LOADS_SECONDS_MAX))
+        answer = session.call(search_knowledge.TOOL, arguments)
     if as_json:
         context.echo_json(answer)
         return
     for number, hit in enumerate(answer["results"], 1):
         title = f"  {context.printable(hit['title'])}" if hit["title"] else ""
-        click.echo(f"{number}. {hit['document_id']}{title}")
-        click.echo(f"   {context.printable(hit['snippet'])}")
+        click.echo(f"{number}. {context.printable(hit['document_id'])}{title}")
+        for passage in hit["passages"]:
+            click.echo(f"   {context.printable(passage['snippet'])}")
     if not answer["results"]:
         click.echo("Nothing found.", err=True)
+    if "note" in answer:
+        click.echo(f"Note: {context.printable(answer['note'])}.", err=True)

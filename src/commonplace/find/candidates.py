@@ -2,43 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from commonplace.embed.port import Vectors
+from commonplace.errors import CommonplaceError, VectorsLoading
+from commonplace.find.parse import demands_words
+from commonplace.limits import CANDIDATES_MAX
 from commonplace.model.query import Filter
 from commonplace.store.port import Reader, Scored
 from commonplace.text.tokens import Query
 
 
 @dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a search is after, and how much each leg may bring of it."""
+
+    query: Query
+    where: Filter
+    lexical_max: int
+    vector_max: int
+    similarity_min: float = -1.0
+    """Passages that are less near in meaning are not brought for their meaning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """A query as a vector of a model."""
+
+    identity: str
+    vector: Vectors
+
+
+@dataclass(frozen=True, slots=True)
 class Candidates:
     lexical: Sequence[Scored] = ()
     vector: Sequence[Scored] = ()
-    similarities: dict[int, float] = field(default_factory=dict)
+    word_scores: Mapping[int, float] = field(default_factory=dict)
+    """The keyword score of candidates, also of those that only the vector leg brought."""
+    similarities: Mapping[int, float] = field(default_factory=dict)
     """The cosine of every candidate that has a vector, whichever leg brought it."""
+    reason: str | None = None
+    """Why the vector leg brought nothing, if it could not."""
 
 
-def gather(
-    reader: Reader,
-    query: Query,
-    wanted: Filter,
-    *,
-    identity: str,
-    vector: Vectors | None,
-    lexical_max: int,
-    vector_max: int,
-) -> Candidates:
+def gather(reader: Reader, wanted: Wanted, meaning: Meaning | None) -> Candidates:
     """Both legs on one snapshot. Without a vector there is only the lexical one."""
-    lexical = reader.lexical.search(query, limit=lexical_max, wanted=wanted)
-    if vector is None:
-        return Candidates(lexical)
-    near = [] if is_strict(query) else reader.vectors.search(identity, vector, vector_max, wanted)
-    similarities = reader.vectors.scores(identity, vector, (key for key, _ in lexical))
+    # Beyond what it may bring, the lexical leg is asked for scores of what the other one brings.
+    scored = reader.lexical.search(
+        wanted.query,
+        limit=max(wanted.lexical_max, CANDIDATES_MAX),
+        wanted=wanted.where,
+        enough=wanted.lexical_max,
+    )
+    lexical, word_scores = scored[: wanted.lexical_max], dict(scored)
+    if meaning is None or wanted.query.is_empty:
+        return Candidates(lexical, (), word_scores)
+    try:
+        nearest = reader.vectors.search(
+            meaning.identity, meaning.vector, wanted.vector_max, wanted.where
+        )
+        similarities = reader.vectors.scores(
+            meaning.identity, meaning.vector, (key for key, _ in lexical)
+        )
+    except VectorsLoading as error:
+        return Candidates(lexical, (), word_scores, reason=keywords_only(error))
+    near = [(key, cosine) for key, cosine in nearest if cosine >= wanted.similarity_min]
+    near = _admitted(reader, wanted.query, near)
     similarities.update(near)
-    return Candidates(lexical, near, similarities)
+    return Candidates(lexical, near, word_scores, similarities)
 
 
-def is_strict(query: Query) -> bool:
-    """Does the query demand or forbid words? Then nearness in meaning alone is not enough."""
-    return bool(query.phrases or query.excluded or query.title_terms)
+def keywords_only(error: CommonplaceError) -> str:
+    """Why a search goes on without vectors."""
+    return f"{error.message} Keywords only."
+
+
+def _admitted(reader: Reader, query: Query, near: list[Scored]) -> list[Scored]:
+    """A query's demands hold for passages that are near in meaning too."""
+    keys = [key for key, _ in near]
+    if demands_words(query):
+        admitted = reader.lexical.matching(query, keys)
+    elif query.excluded:
+        holding = (reader.lexical.matching(Query(phrases=(one,)), keys) for one in query.excluded)
+        admitted = set(keys).difference(*holding)
+    else:
+        return near
+    return [(key, cosine) for key, cosine in near if key in admitted]

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from commonplace.embed.port import Embedder
-from commonplace.find.candidates import Candidates, gather
+from commonplace.find.candidates import Meaning, Wanted, gather
 from commonplace.find.fusion import Fused, weighted_scores
-from commonplace.find.query_vector import QueryVector
-from commonplace.limits import SNIPPET_CHARS_MAX
 from commonplace.model.query import Filter
 from commonplace.store.port import PassageView, Reader
-from commonplace.text.tokens import Query, highlight_spans, snippet
+from commonplace.text.tokens import Query
 
 CANDIDATES_PER_LEG = 100
 """The measured optimum on the retrieval sets; more costs time and brings nothing."""
@@ -21,8 +17,11 @@ CANDIDATES_PER_LEG = 100
 VECTOR_WEIGHT = 0.5
 """Of the fused score, for a text in a language the model knows (docs/explain/finding.md)."""
 
+SIMILARITY_MIN = 0.25
+"""Nearest is not near: a base without an answer has nearest passages too, at a cosine around 0.2
+with the built-in model; of passages that do answer, one in fifty is below this."""
+
 _PASSAGES_PER_DOCUMENT = 2
-_SECOND_SNIPPET_CHARS = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,35 +30,38 @@ class DocumentHit:
     passages: list[PassageView]
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    hits: list[DocumentHit]
+    reason: str | None
+    """Why it was found by keywords alone, if vectors could have been used."""
+
+
 def search_documents(
     reader: Reader,
-    text: str,
     query: Query,
-    wanted: Filter,
+    where: Filter,
+    meaning: Meaning | None,
     *,
+    vector_weight: float,
     limit: int,
-    embedder: Embedder | None,
-    query_vector: QueryVector,
-) -> list[DocumentHit]:
-    weight, identity = 0.0, ""
-    if embedder is not None and query_vector.vector is not None:
-        weight, identity = VECTOR_WEIGHT * embedder.vector_weight(text), embedder.identity
-    candidates = gather(
-        reader,
+) -> Found:
+    wanted = Wanted(
         query,
-        wanted,
-        identity=identity,
-        vector=query_vector.vector if weight > 0 else None,
+        where,
         lexical_max=CANDIDATES_PER_LEG,
         vector_max=CANDIDATES_PER_LEG,
+        similarity_min=SIMILARITY_MIN,
     )
-    return _by_document(reader, _fused(candidates, weight), limit)
-
-
-def _fused(candidates: Candidates, weight: float) -> list[Fused]:
-    return weighted_scores(
-        candidates.lexical, candidates.vector, candidates.similarities, vector_weight=weight
+    found = gather(reader, wanted, meaning)
+    fused = weighted_scores(
+        found.lexical,
+        found.vector,
+        found.word_scores,
+        found.similarities,
+        vector_weight=vector_weight if found.similarities else 0.0,
     )
+    return Found(_by_document(reader, fused, limit), found.reason)
 
 
 def _by_document(reader: Reader, fused: Sequence[Fused], limit: int) -> list[DocumentHit]:
@@ -71,34 +73,8 @@ def _by_document(reader: Reader, fused: Sequence[Fused], limit: int) -> list[Doc
             continue
         hit = hits.get(view.document_id)
         if hit is None:
-            if len(hits) == limit:
-                continue
-            hits[view.document_id] = DocumentHit(one.score, [view])
+            if len(hits) < limit:
+                hits[view.document_id] = DocumentHit(one.score, [view])
         elif len(hit.passages) < _PASSAGES_PER_DOCUMENT:
             hit.passages.append(view)
     return list(hits.values())
-
-
-def shown(hit: DocumentHit, query: Query) -> dict[str, Any]:
-    first = hit.passages[0]
-    sizes = (SNIPPET_CHARS_MAX, _SECOND_SNIPPET_CHARS)
-    return {
-        "document_id": first.document_id,
-        "title": first.title,
-        "score": round(hit.score, 4),
-        "passages": [
-            _shown_passage(view, query, chars_max)
-            for view, chars_max in zip(hit.passages, sizes, strict=False)
-        ],
-    }
-
-
-def _shown_passage(view: PassageView, query: Query, chars_max: int) -> dict[str, Any]:
-    text, start = snippet(view.text, query, chars_max)
-    shown_passage: dict[str, Any] = {"snippet": text, "start": view.start + start}
-    if view.heading:
-        shown_passage["heading"] = view.heading
-    matches = [[begin, end] for begin, end in highlight_spans(text, query)][:8]
-    if matches:
-        shown_passage["matches"] = matches
-    return shown_passage

@@ -28,66 +28,99 @@ def reciprocal_ranks(
     vector_weight: float,
 ) -> list[Fused]:
     """weight / (k0 + rank), summed over the legs; a leg that lacks a passage adds nothing."""
-    by_lexical, by_vector = _ranked(lexical), _ranked(vector)
+    word_rank, near_rank = _ranks(lexical), _ranks(vector)
+    word_score, near_score = dict(lexical), dict(vector)
     return _sorted(
         Fused(
             key,
-            (lexical_weight / (k0 + by_lexical[key][0]) if key in by_lexical else 0.0)
-            + (vector_weight / (k0 + by_vector[key][0]) if key in by_vector else 0.0),
-            *_details(key, by_lexical, by_vector),
+            (lexical_weight / (k0 + word_rank[key]) if key in word_rank else 0.0)
+            + (vector_weight / (k0 + near_rank[key]) if key in near_rank else 0.0),
+            word_score.get(key),
+            near_score.get(key),
+            word_rank.get(key),
+            near_rank.get(key),
         )
-        for key in by_lexical.keys() | by_vector.keys()
+        for key in word_rank.keys() | near_rank.keys()
     )
 
 
 def weighted_scores(
     lexical: Sequence[Scored],
     vector: Sequence[Scored],
+    word_scores: Mapping[int, float],
     similarities: Mapping[int, float],
     *,
     vector_weight: float,
 ) -> list[Fused]:
     """Both scores brought to 0…1 over the union of candidates, then mixed.
 
-    `similarities` has the cosine of lexical candidates too, so that a passage which only one leg
-    brought is judged by both. Unlike ranks, scores keep how much better the best one is.
+    `word_scores` and `similarities` also hold scores of passages that only the other leg brought,
+    so that each is judged by both. Unlike ranks, scores keep how much better the best one is.
     """
-    by_lexical, by_vector = _ranked(lexical), _ranked(vector)
-    keys = by_lexical.keys() | by_vector.keys()
-    words = _scaled({key: by_lexical[key][1] for key in by_lexical}, keys)
-    meaning = _scaled({key: similarities[key] for key in keys if key in similarities}, keys)
+    word_rank, near_rank = _ranks(lexical), _ranks(vector)
+    keys = word_rank.keys() | near_rank.keys()
+    words, meaning = _scaled(word_scores, keys), _scaled(similarities, keys)
     return _sorted(
         Fused(
             key,
             (1.0 - vector_weight) * words[key] + vector_weight * meaning[key],
-            *_details(key, by_lexical, by_vector),
+            word_scores.get(key),
+            similarities.get(key),
+            word_rank.get(key),
+            near_rank.get(key),
         )
         for key in keys
     )
 
 
-def _ranked(scored: Sequence[Scored]) -> dict[int, tuple[int, float]]:
-    return {key: (rank, score) for rank, (key, score) in enumerate(scored, 1)}
+def reranked(
+    lexical: Sequence[Scored], similarities: Mapping[int, float], *, kept: int
+) -> list[Fused]:
+    """Keyword candidates in the order of their cosines; those without one keep theirs, at the end.
+
+    The score is the cosine brought to 0…1. `kept` is how many come back.
+    """
+    word_rank, word_score = _ranks(lexical), dict(lexical)
+    order = sorted(word_rank, key=lambda key: (-similarities.get(key, -2.0), word_rank[key]))
+    return [
+        Fused(
+            key,
+            min(1.0, (1.0 + similarities[key]) / 2.0) if key in similarities else 0.0,
+            word_score[key],
+            similarities.get(key),
+            word_rank[key],
+            rank if key in similarities else None,
+        )
+        for rank, key in enumerate(order[:kept], 1)
+    ]
 
 
-def _details(
-    key: int,
-    lexical: Mapping[int, tuple[int, float]],
-    vector: Mapping[int, tuple[int, float]],
-) -> tuple[float | None, float | None, int | None, int | None]:
-    rank_lexical, score_lexical = lexical.get(key, (None, None))
-    rank_vector, score_vector = vector.get(key, (None, None))
-    return score_lexical, score_vector, rank_lexical, rank_vector
+def by_words(lexical: Sequence[Scored]) -> list[Fused]:
+    """The keyword ranking alone, for want of vectors."""
+    return [
+        Fused(key, word_relevance(score), score, None, rank, None)
+        for rank, (key, score) in enumerate(lexical, 1)
+    ]
+
+
+def word_relevance(score: float) -> float:
+    """BM25, which has no upper end, brought between 0 and 1 without changing any order."""
+    return score / (1.0 + score) if score > 0 else 0.0
+
+
+def _ranks(scored: Sequence[Scored]) -> dict[int, int]:
+    return {key: rank for rank, (key, _) in enumerate(scored, 1)}
 
 
 def _scaled(scores: Mapping[int, float], keys: Iterable[int]) -> dict[int, float]:
     """Smallest to 0, largest to 1; a passage without a score gets 0."""
-    if not scores:
+    known = {key: scores[key] for key in keys if key in scores}
+    if not known:
         return dict.fromkeys(keys, 0.0)
-    low, high = min(scores.values()), max(scores.values())
+    low, high = min(known.values()), max(known.values())
     span = high - low
     return {
-        key: ((scores[key] - low) / span if span else 1.0) if key in scores else 0.0 for key in keys
+        key: ((known[key] - low) / span if span else 1.0) if key in known else 0.0 for key in keys
     }
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from commonplace.errors import InvalidArgument, LimitExceeded
 from commonplace.limits import QUERY_BYTES_MAX
 from commonplace.text.tokens import Query, parse_query
 
 
-def checked_query(text: str, field: str = "query") -> Query:
+def checked_text(text: str, field: str = "query") -> str:
     try:
         size_bytes = len(text.encode())
     except UnicodeEncodeError as problem:
@@ -22,4 +24,21 @@ def checked_query(text: str, field: str = "query") -> Query:
         )
     if not text.strip():
         raise InvalidArgument(f"The {field} is empty.", field=field)
-    return parse_query(text)
+    return text
+
+
+def checked_query(text: str, field: str = "query") -> Query:
+    return parse_query(checked_text(text, field))
+
+
+def demands_words(query: Query) -> bool:
+    """Must a passage hold certain words? Then nearness in meaning alone is not enough."""
+    return bool(query.phrases or query.title_terms or query.prefixes)
+
+
+def meant(text: str, query: Query) -> str:
+    """What a query is about, for a model: operators say nothing, excluded words the contrary."""
+    if not (demands_words(query) or query.excluded):
+        return text
+    words = (*chain.from_iterable(query.phrases), *query.title_terms, *query.prefixes)
+    return " ".join((*words, *query.terms))

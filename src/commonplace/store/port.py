@@ -113,9 +113,23 @@ class RevisionReads(Protocol):
 
 class LexicalReads(Protocol):
     def search(
-        self, query: Query, *, limit: int, offset: int = 0, wanted: Filter = NO_FILTER
+        self,
+        query: Query,
+        *,
+        limit: int,
+        offset: int = 0,
+        wanted: Filter = NO_FILTER,
+        enough: int | None = None,
     ) -> list[Scored]:
-        """The best passages of live documents that pass the filter, best first."""
+        """The best passages of live documents that pass the filter, best first.
+
+        A large index may be searched in steps, rarer words first; `enough` says at how many
+        passages no further step is worth its time, if that is before `limit`.
+        """
+        ...
+
+    def matching(self, query: Query, chunk_keys: Iterable[int]) -> set[int]:
+        """Those of these passages that the query would find."""
         ...
 
     def passages(self, chunk_keys: Iterable[int]) -> dict[int, PassageView]:
@@ -124,6 +138,10 @@ class LexicalReads(Protocol):
 
     def passages_at(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], PassageView]:
         """The same by document and number."""
+        ...
+
+    def source_names(self) -> dict[int, str]:
+        """The names of all sources the caller can see, by id."""
         ...
 
     def sources(self) -> list[SourceCounts]: ...

@@ -217,18 +217,24 @@ def to_fts5(query: Query, *, require_all: bool = False) -> str:
     if query.title_terms:
         title = chain.from_iterable(_groups(term, lone=True) for term in query.title_terms)
         required.append(f"(title : ({' AND '.join(map(_any_of, title))}))")
-    wanted = _wanted_groups(query)
+    wanted = wanted_groups(query)
     if require_all:
         found = " AND ".join([*required, *map(_any_of, wanted)])
     else:
         must, may = " AND ".join(required), " OR ".join(chain.from_iterable(wanted))
         found = f"({must}) AND ({must} OR {may})" if must and may else must or may
-    if query.excluded:
-        return f"({found}) NOT ({' OR '.join(map(_phrase, query.excluded))})"
-    return found
+    return without_excluded(query, found)
 
 
-def _wanted_groups(query: Query) -> list[tuple[str, ...]]:
+def without_excluded(query: Query, found: str) -> str:
+    """What an expression finds, less what the query leaves out."""
+    if not query.excluded:
+        return found
+    return f"({found}) NOT ({' OR '.join(map(_phrase, query.excluded))})"
+
+
+def wanted_groups(query: Query) -> list[tuple[str, ...]]:
+    """What brings passages: in each group, any of the alternatives will do."""
     lone = len(query.terms) == 1
     groups = [group for term in query.terms for group in _groups(term, lone=lone)]
     groups += map(_prefix_group, query.prefixes)

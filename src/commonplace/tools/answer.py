@@ -9,12 +9,23 @@ import orjson
 
 
 def fit_items(items: Sequence[dict[str, Any]], bytes_max: int) -> list[dict[str, Any]]:
-    """As many items, from the first, as fit. The first is always kept: it has bounds of its own."""
-    kept: list[dict[str, Any]] = []
-    size_bytes = 0
-    for item in items:
-        size_bytes += len(orjson.dumps(item)) + 1
-        if kept and size_bytes > bytes_max:
-            break
-        kept.append(item)
-    return kept
+    """As many items, from the first, as fit."""
+    left_bytes = bytes_max
+    for position, item in enumerate(items):
+        left_bytes -= size_bytes(item)
+        if left_bytes < 0:
+            return list(items[:position])
+    return list(items)
+
+
+def fit_text(text: str, bytes_max: int) -> str:
+    """As much of a text, from its start, as fits when it is written as JSON."""
+    while (size := len(orjson.dumps(text))) > bytes_max:
+        # By its average first, then in small steps: what is left may be denser.
+        text = text[: min(len(text) * bytes_max // size, len(text) - 1)]
+    return text
+
+
+def size_bytes(item: dict[str, Any]) -> int:
+    """What an item takes in a list, with its comma."""
+    return len(orjson.dumps(item)) + 1

@@ -5,17 +5,24 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import apsw
 import orjson
 
 from commonplace.access.principal import Scope
+from commonplace.limits import (
+    LEXICAL_ENOUGH,
+    LEXICAL_EXACT_PASSAGES_MAX,
+    LEXICAL_RANKED_MAX,
+)
 from commonplace.model.document import Document
 from commonplace.model.query import NO_FILTER, Filter
 from commonplace.store import statements
 from commonplace.store.port import PassageView, Scored, SourceCounts
 from commonplace.store.sqlite import rows
 from commonplace.store.sqlite.filters import filter_values, range_values
+from commonplace.store.sqlite.tiers import tiers
 from commonplace.text.chunk import Chunk
 from commonplace.text.facets import facets_of
 from commonplace.text.tokens import Query, index_terms, to_fts5
@@ -32,16 +39,68 @@ class Lexical:
         self._scope = scope
 
     def search(
-        self, query: Query, *, limit: int, offset: int = 0, wanted: Filter = NO_FILTER
+        self,
+        query: Query,
+        *,
+        limit: int,
+        offset: int = 0,
+        wanted: Filter = NO_FILTER,
+        enough: int | None = None,
     ) -> list[Scored]:
-        match = to_fts5(query)
         values = filter_values(self._scope, wanted)
-        if not match or values is None:
+        if query.is_empty or values is None:
             return []
+        if self._newest_chunk() <= LEXICAL_EXACT_PASSAGES_MAX:
+            return self._best(to_fts5(query), values, limit, offset)
+        last = offset + limit
+        found = self._best_in_tiers(query, values, last, last if enough is None else enough)
+        return found[offset:last]
+
+    def _best(
+        self, match: str, values: dict[str, Any], limit: int, offset: int = 0
+    ) -> list[Scored]:
         found = self._raw.execute(
             _SQL["search"], {**values, "match": match, "limit": limit, "offset": offset}
         )
         return [(row[0], row[1]) for row in (rows.require(row, _SCORED) for row in found)]
+
+    def _best_in_tiers(
+        self, query: Query, values: dict[str, Any], limit: int, enough: int
+    ) -> list[Scored]:
+        """The order depends on the query and the filter alone, so that pages fit together."""
+        *narrow, everything = tiers(query, self._passages_with, LEXICAL_RANKED_MAX)
+        found: dict[int, float] = {}
+        for tier in narrow:
+            fetched = max(limit, LEXICAL_ENOUGH) + len(found)
+            for key, score in self._best(tier.match, values, fetched):
+                found.setdefault(key, score / tier.times)
+            if len(found) >= LEXICAL_ENOUGH:
+                break
+        else:
+            return self._best(everything.match, values, limit)
+        best = sorted(found.items(), key=lambda scored: (-scored[1], scored[0]))
+        if len(best) < min(limit, enough):
+            _, least = best[-1]
+            further = self._best(everything.match, values, limit + len(best))
+            best += [(key, min(score, least)) for key, score in further if key not in found]
+        return best[:limit]
+
+    def _passages_with(self, match: str) -> int:
+        limit = LEXICAL_RANKED_MAX + 1
+        row = self._raw.execute(_SQL["passages_with"], {"match": match, "limit": limit}).fetchone()
+        return 0 if row is None else int(row[0])
+
+    def _newest_chunk(self) -> int:
+        """How large the index is, or was: counting it would take as long as searching it."""
+        row = self._raw.execute(_SQL["newest_chunk"]).fetchone()
+        return 0 if row is None else int(row[0])
+
+    def matching(self, query: Query, chunk_keys: Iterable[int]) -> set[int]:
+        keys = orjson.dumps(list(chunk_keys)).decode()
+        if query.is_empty or keys == "[]":
+            return set()
+        found = self._raw.execute(_SQL["matching"], {"match": to_fts5(query), "chunk_keys": keys})
+        return {row[0] for row in found}
 
     def passages(self, chunk_keys: Iterable[int]) -> dict[int, PassageView]:
         keys = orjson.dumps(list(chunk_keys)).decode()
@@ -56,6 +115,10 @@ class Lexical:
     def _views(self, statement: str, values: dict[str, str]) -> list[PassageView]:
         found = self._raw.execute(_SQL[statement], {**range_values(self._scope), **values})
         return [_view(rows.require(row, _VIEW)) for row in found]
+
+    def source_names(self) -> dict[int, str]:
+        found = self._raw.execute(_SQL["source_names"], {"namespace": self._scope.namespace})
+        return dict(found)
 
     def sources(self) -> list[SourceCounts]:
         found = self._raw.execute(_SQL["sources"], range_values(self._scope))

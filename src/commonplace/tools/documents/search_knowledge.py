@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import orjson
 from pydantic import Field
 
-from commonplace.errors import VectorsLoading
-from commonplace.find.documents import DocumentHit, search_documents, shown
-from commonplace.find.parse import checked_query
-from commonplace.find.query_vector import QueryVector, without
+from commonplace.embed.port import Embedder
+from commonplace.find.candidates import Meaning
+from commonplace.find.documents import VECTOR_WEIGHT, DocumentHit, Found, search_documents
+from commonplace.find.parse import checked_query, meant
+from commonplace.find.query_vector import QueryVector
+from commonplace.find.shown import shown_hits
 from commonplace.limits import (
     FILTER_VALUES_MAX,
     KNOWLEDGE_RESPONSE_BYTES,
@@ -20,11 +21,13 @@ from commonplace.limits import (
 from commonplace.model.query import Filter
 from commonplace.store.port import Reader
 from commonplace.text import normalize
-from commonplace.tools.answer import fit_items
+from commonplace.text.tokens import Query
 from commonplace.tools.spec import Answer, Arguments, Call, ToolSpec
 
-_BYTES_PER_HIT = 900
+_BYTES_PER_HIT = KNOWLEDGE_RESPONSE_BYTES // SEARCH_LIMIT_DEFAULT
 """Who asks for many hits wants them: beyond the default limit the answer grows with it."""
+
+_OTHER_SCRIPT = "the embedding model does not know this script: keywords only"
 
 
 class SearchKnowledge(Arguments):
@@ -36,46 +39,57 @@ class SearchKnowledge(Arguments):
 
 async def handle(call: Call, given: SearchKnowledge) -> Answer:
     query = checked_query(given.query)
-    wanted = Filter(
+    where = Filter(
         prefix=normalize.prefix(given.prefix),
         tags_all=normalize.tags(given.tags) if given.tags else None,
     )
-    vectors = call.runtime.query_vectors
-    query_vector = await vectors.of(given.query, QUERY_EMBED_SECONDS_MAX)
-    embedder = vectors.embedder
+    embedder = call.runtime.query_vectors.embedder
+    weight = 0.0 if embedder is None else VECTOR_WEIGHT * embedder.vector_weight(given.query)
+    embedded = await _embedded(call, given.query, query, weight)
+    meaning = None
+    if embedder is not None and embedded.vector is not None:
+        meaning = Meaning(embedder.identity, embedded.vector)
 
-    def hits_by(reader: Reader, used: QueryVector) -> list[DocumentHit]:
-        return search_documents(
-            reader,
-            given.query,
-            query,
-            wanted,
-            limit=given.limit,
-            embedder=embedder,
-            query_vector=used,
+    def search(reader: Reader) -> tuple[Found, int]:
+        found = search_documents(
+            reader, query, where, meaning, vector_weight=weight, limit=given.limit
         )
+        return found, _pending(reader, embedder)
 
-    def search(reader: Reader) -> tuple[list[dict[str, Any]], int, str | None]:
-        used = query_vector
-        try:
-            hits = hits_by(reader, used)
-        except VectorsLoading as error:
-            used = without(error)
-            hits = hits_by(reader, used)
-        pending = 0 if embedder is None else reader.vectors.coverage(embedder.identity).pending
-        return [shown(hit, query) for hit in hits], pending, used.reason
+    found, pending = await call.runtime.store.read(call.principal.scope, search)
+    notes = _notes(embedded.reason or found.reason, pending, query)
+    return _answer(found.hits, query, given.limit, notes)
 
-    results, pending, reason = await call.runtime.store.read(call.principal.scope, search)
-    bytes_max = max(KNOWLEDGE_RESPONSE_BYTES, _BYTES_PER_HIT * (given.limit - SEARCH_LIMIT_DEFAULT))
-    kept = fit_items(results, bytes_max)
-    answer: Answer = {"results": kept, "count": len(kept), "truncated": len(kept) < len(results)}
+
+async def _embedded(call: Call, text: str, query: Query, weight: float) -> QueryVector:
+    vectors = call.runtime.query_vectors
+    if vectors.embedder is not None and weight == 0.0:
+        return QueryVector(None, _OTHER_SCRIPT)
+    if query.is_empty:
+        return QueryVector(None)
+    return await vectors.of(meant(text, query), QUERY_EMBED_SECONDS_MAX)
+
+
+def _pending(reader: Reader, embedder: Embedder | None) -> int:
+    return 0 if embedder is None else reader.vectors.coverage(embedder.identity).pending
+
+
+def _notes(reason: str | None, pending: int, query: Query) -> list[str]:
     notes = [reason] if reason else []
     if pending:
         notes.append(f"{pending} documents are found by keyword only until their vectors are ready")
     if query.ignored:
         notes.append(f"{query.ignored} words of the query were left out")
+    return notes
+
+
+def _answer(hits: list[DocumentHit], query: Query, limit: int, notes: list[str]) -> Answer:
+    answer: Answer = {"results": [], "count": len(hits), "truncated": False}
     if notes:
         answer["note"] = "; ".join(notes)
+    bytes_max = max(KNOWLEDGE_RESPONSE_BYTES, _BYTES_PER_HIT * limit)
+    results = shown_hits(hits, query, bytes_max - len(orjson.dumps(answer)))
+    answer.update(results=results, count=len(results), truncated=len(results) < len(hits))
     return answer
 
 

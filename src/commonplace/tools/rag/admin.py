@@ -10,9 +10,6 @@ from commonplace.model.instant import to_iso
 from commonplace.tools.rag.fields import Clock
 from commonplace.tools.spec import Answer, Arguments, Call, ToolSpec
 
-_STATS_SECONDS_MAX = 10.0
-"""Counting is not searching: a large base may take longer than a search's budget."""
-
 
 class AdminStats(Arguments):
     pass
@@ -39,7 +36,7 @@ async def handle_stats(call: Call, given: AdminStats) -> Answer:
     sources = await call.runtime.store.read(
         call.principal.scope,
         lambda reader: reader.lexical.sources(),
-        seconds_max=_STATS_SECONDS_MAX,
+        seconds_max=RAG_SECONDS_MAX,
     )
     return {
         "sources": [
@@ -77,7 +74,7 @@ STATS = ToolSpec(
     arguments=AdminStats,
     effect="read",
     handler=handle_stats,
-    seconds_max=_STATS_SECONDS_MAX,
+    seconds_max=RAG_SECONDS_MAX,
 )
 SYNC = ToolSpec(
     name="rag.admin.sync",
@@ -86,6 +83,7 @@ SYNC = ToolSpec(
     arguments=AdminSync,
     effect="admin",
     handler=handle_sync,
+    seconds_max=RAG_SECONDS_MAX,
 )
 FETCH = ToolSpec(
     name="rag.fetch_from_source",

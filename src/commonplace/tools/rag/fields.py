@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -9,21 +10,26 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from commonplace.errors import InvalidArgument
+from commonplace.find.fusion import word_relevance
 from commonplace.limits import (
     FILTER_VALUES_MAX,
     RAG_RESPONSE_BYTES_MAX,
-    SEARCH_LIMIT_DEFAULT,
+    RAG_SECONDS_MAX,
     SEARCH_LIMIT_MAX,
 )
 from commonplace.model.instant import from_iso
 from commonplace.model.query import Filter
-from commonplace.store.port import PassageView
+from commonplace.store.port import PassageView, Reader
 from commonplace.tools.answer import fit_items
 from commonplace.tools.spec import Answer, Arguments
 
 _WHOLE_MAX = 2**53 - 1
+_CHUNK_NUMBER = re.compile("0|[1-9][0-9]{0,8}", re.ASCII)
 
-WantedHits = Annotated[int, Field(ge=1, description=f"At most {SEARCH_LIMIT_MAX} are returned")]
+WantedHits = Annotated[
+    int, Field(ge=1, le=_WHOLE_MAX, description=f"At most {SEARCH_LIMIT_MAX} are returned")
+]
+CandidateCount = Annotated[int, Field(ge=1, le=_WHOLE_MAX)]
 Weight = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
 
 
@@ -85,7 +91,7 @@ class SearchReturn(Arguments):
 
 
 class Clock:
-    """Measures a call for its `stats`."""
+    """Measures a call for its `stats`, and says what is left of its time."""
 
     def __init__(self) -> None:
         self._started_s = time.perf_counter()
@@ -93,6 +99,11 @@ class Clock:
     @property
     def ms(self) -> float:
         return round((time.perf_counter() - self._started_s) * 1000, 3)
+
+    @property
+    def left_s(self) -> float:
+        """For the search itself: it is interrupted then, not left running unheard."""
+        return max(0.05, RAG_SECONDS_MAX - (time.perf_counter() - self._started_s))
 
 
 def hits_wanted(k: int) -> int:
@@ -120,42 +131,49 @@ def shown_hit(
 
 
 def search_answer(
-    hits: Sequence[Answer], *, k: int, cut: bool, clock: Clock, **stats: Any
+    hits: Sequence[Answer],
+    *,
+    k: int,
+    more: bool,
+    clock: Clock,
+    notes: Sequence[str] = (),
+    **stats: Any,
 ) -> Answer:
-    """`cut`: a bound left out hits that the caller asked for."""
+    """`more`: there are hits beyond these; only who asked for more than the cap misses them."""
     kept = fit_items(hits, RAG_RESPONSE_BYTES_MAX)
-    return {
+    answer: Answer = {
         "results": kept,
-        "truncated": cut or len(kept) < len(hits),
+        "truncated": (more and k > SEARCH_LIMIT_MAX) or len(kept) < len(hits),
         "stats": {**stats, "k_requested": k, "k_returned": len(kept), "ms": clock.ms},
     }
+    if notes:
+        answer["note"] = "; ".join(notes)
+    return answer
 
 
-def normalized_lexical(score: float) -> float:
-    """BM25 brought between 0 and 1 without changing any order: higher is better."""
-    return round(score / (1.0 + score), 6) if score > 0 else 0.0
+def shown_words(score: float) -> float:
+    """A keyword score as `score_fts`: between 0 and 1, higher is better."""
+    return round(word_relevance(score), 6)
+
+
+def shown_cosine(cosine: float) -> float:
+    """As `score_vec`. Stored vectors are rounded, so a cosine may end up a little over 1."""
+    return round(min(1.0, cosine), 6)
+
+
+def index_notes(reader: Reader, identity: str) -> list[str]:
+    """What a search by meaning cannot find yet."""
+    coverage = reader.vectors.coverage(identity)
+    if not coverage.pending:
+        return []
+    return [f"{coverage.pending} documents wait for their vectors"]
 
 
 def place_of(chunk_id: str) -> tuple[str, int]:
     """`<document>#<n>` → the document and the number."""
     document_id, mark, number = chunk_id.rpartition("#")
-    if not mark or not number.isdigit() or not number.isascii() or len(number) > 9:
+    if not mark or not _CHUNK_NUMBER.fullmatch(number):
         raise InvalidArgument(
             f"{chunk_id[:200]!r} is not a chunk id (<document>#<number>).", field="chunk_ids"
         )
     return document_id, int(number)
-
-
-__all__ = [
-    "SEARCH_LIMIT_DEFAULT",
-    "Clock",
-    "RagFilters",
-    "SearchReturn",
-    "WantedHits",
-    "Weight",
-    "hits_wanted",
-    "normalized_lexical",
-    "place_of",
-    "search_answer",
-    "shown_hit",
-]

@@ -29,20 +29,22 @@ async def handle(call: Call, given: GetChunks) -> Answer:
     views = await call.runtime.store.read(
         call.principal.scope,
         lambda reader: reader.lexical.passages_at(places.values()),
-        seconds_max=RAG_SECONDS_MAX,
+        seconds_max=clock.left_s,
     )
-    found = [
-        _shown(views[places[chunk_id]], given.return_)
-        for chunk_id in places
-        if places[chunk_id] in views
-    ]
-    kept = fit_items(found, CHUNK_RESPONSE_BYTES_MAX)
-    return {
+    present = [chunk_id for chunk_id, place in places.items() if place in views]
+    kept = fit_items(
+        [_shown(views[places[chunk_id]], given.return_) for chunk_id in present],
+        CHUNK_RESPONSE_BYTES_MAX,
+    )
+    answer: Answer = {
         "chunks": kept,
-        "missing": [chunk_id for chunk_id in places if places[chunk_id] not in views],
-        "truncated": len(kept) < len(found),
+        "missing": [chunk_id for chunk_id, place in places.items() if place not in views],
+        "truncated": len(kept) < len(present),
         "stats": {"ms": clock.ms},
     }
+    if answer["truncated"]:
+        answer["left_out"] = present[len(kept) :]
+    return answer
 
 
 def _shown(view: PassageView, include: ChunkReturn) -> Answer:
@@ -65,7 +67,10 @@ def _shown(view: PassageView, include: ChunkReturn) -> Answer:
 TOOL = ToolSpec(
     name="rag.get_chunks",
     title="Passages by id",
-    description="The text of passages by chunk id, in the order asked for; unknown ids are named.",
+    description=(
+        "The text of passages by chunk id, in the order asked for; unknown ids are named, and "
+        "those that no longer fit."
+    ),
     arguments=GetChunks,
     effect="read",
     handler=handle,

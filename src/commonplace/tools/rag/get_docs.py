@@ -7,7 +7,7 @@ from pydantic import Field
 from commonplace.limits import RAG_IDS_MAX, RAG_RESPONSE_BYTES_MAX, RAG_SECONDS_MAX
 from commonplace.model.document import Document
 from commonplace.store.port import Reader
-from commonplace.tools.answer import fit_items
+from commonplace.tools.answer import fit_text, size_bytes
 from commonplace.tools.rag.fields import Clock
 from commonplace.tools.spec import Answer, Arguments, Call, ToolSpec
 
@@ -24,28 +24,40 @@ class GetDocs(Arguments):
 
 async def handle(call: Call, given: GetDocs) -> Answer:
     clock = Clock()
-    wanted = list(dict.fromkeys(given.doc_ids))
-
-    def read_all(reader: Reader) -> tuple[dict[str, Document], dict[int, str]]:
-        found = {name: reader.documents.get(name) for name in wanted}
-        live = {name: one for name, one in found.items() if one is not None and one.is_live}
-        return live, {source.source_id: source.name for source in reader.lexical.sources()}
-
-    live, source_names = await call.runtime.store.read(
-        call.principal.scope, read_all, seconds_max=RAG_SECONDS_MAX
+    answer = await call.runtime.store.read(
+        call.principal.scope, lambda reader: _read(reader, given), seconds_max=clock.left_s
     )
-    found = [
-        _shown(live[name], source_names.get(live[name].source_id, ""), given.return_)
-        for name in wanted
-        if name in live
-    ]
-    kept = fit_items(found, RAG_RESPONSE_BYTES_MAX)
-    return {
-        "docs": kept,
-        "missing": [name for name in wanted if name not in live],
-        "truncated": len(kept) < len(found),
-        "stats": {"ms": clock.ms},
-    }
+    return {**answer, "stats": {"ms": clock.ms}}
+
+
+def _read(reader: Reader, given: GetDocs) -> Answer:
+    """One after the other, so that no more is held at once than the answer may have."""
+    source_names = reader.lexical.source_names()
+    docs: list[Answer] = []
+    missing: list[str] = []
+    left_bytes = RAG_RESPONSE_BYTES_MAX
+    wanted = list(dict.fromkeys(given.doc_ids))
+    for position, doc_id in enumerate(wanted):
+        document = reader.documents.get(doc_id)
+        if document is None or not document.is_live:
+            missing.append(doc_id)
+            continue
+        doc = _shown(document, source_names.get(document.source_id, ""), given.return_)
+        taken_bytes = size_bytes(doc)
+        if taken_bytes > left_bytes:
+            left_out = wanted[position:]
+            if not docs:  # it would never fit
+                docs.append(_cut(doc, left_bytes))
+                left_out = wanted[position + 1 :]
+            return {"docs": docs, "missing": missing, "left_out": left_out, "truncated": True}
+        docs.append(doc)
+        left_bytes -= taken_bytes
+    return {"docs": docs, "missing": missing, "truncated": False}
+
+
+def _cut(doc: Answer, bytes_max: int) -> Answer:
+    rest_bytes = size_bytes({**doc, "body": "", "body_truncated": True})
+    return {**doc, "body": fit_text(doc["body"], bytes_max - rest_bytes), "body_truncated": True}
 
 
 def _shown(document: Document, source_name: str, include: DocReturn) -> Answer:
@@ -66,7 +78,10 @@ def _shown(document: Document, source_name: str, include: DocReturn) -> Answer:
 TOOL = ToolSpec(
     name="rag.get_docs",
     title="Documents by id",
-    description="Whole documents by id, in the order asked for; unknown ids are named.",
+    description=(
+        "Whole documents by id, in the order asked for; unknown ids are named, and those that no "
+        "longer fit."
+    ),
     arguments=GetDocs,
     effect="read",
     handler=handle,

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from commonplace.find.fusion import word_relevance
 from commonplace.find.parse import checked_query
-from commonplace.limits import LIST_OFFSET_MAX, RAG_SECONDS_MAX, SNIPPET_CHARS_MAX
-from commonplace.store.port import PassageView, Reader, Scored
-from commonplace.text.tokens import snippet
-from commonplace.tools.rag.fields import (
+from commonplace.limits import (
+    LIST_OFFSET_MAX,
+    RAG_SECONDS_MAX,
     SEARCH_LIMIT_DEFAULT,
+    SNIPPET_CHARS_MAX,
+)
+from commonplace.store.port import PassageView, Reader, Scored
+from commonplace.text.tokens import Query, snippet
+from commonplace.tools.rag.fields import (
     Clock,
     RagFilters,
     SearchReturn,
     WantedHits,
     hits_wanted,
-    normalized_lexical,
     search_answer,
     shown_hit,
+    shown_words,
 )
 from commonplace.tools.spec import Answer, Arguments, Call, ToolSpec
 
@@ -33,29 +38,32 @@ class SearchFts(Arguments):
 async def handle(call: Call, given: SearchFts) -> Answer:
     clock = Clock()
     query = checked_query(given.query)
-    wanted = given.filters.as_filter()
+    where = given.filters.as_filter()
+    least = given.filters.min_relevance or 0.0
     k = hits_wanted(given.k)
 
     def search(reader: Reader) -> tuple[list[Scored], dict[int, PassageView]]:
         # One more than asked for tells whether the cap left something out.
-        found = reader.lexical.search(query, limit=k + 1, offset=given.offset, wanted=wanted)
+        scored = reader.lexical.search(query, limit=k + 1, offset=given.offset, wanted=where)
+        found = [(key, score) for key, score in scored if word_relevance(score) >= least]
         return found, reader.lexical.passages(key for key, _ in found[:k])
 
     found, views = await call.runtime.store.read(
-        call.principal.scope, search, seconds_max=RAG_SECONDS_MAX
+        call.principal.scope, search, seconds_max=clock.left_s
     )
-    include = given.return_
-    least = given.filters.min_relevance or 0.0
-    hits = []
-    for key, score in found[:k]:
-        relevance = normalized_lexical(score)
-        if key in views and relevance >= least:
-            text = None
-            if include.include_snippets:
-                text, _ = snippet(views[key].text, query, SNIPPET_CHARS_MAX)
-            scores = {"score_fts": relevance, "score_fts_raw": score}
-            hits.append(shown_hit(views[key], scores, include, text))
-    return search_answer(hits, k=given.k, cut=given.k > k < len(found), clock=clock)
+    hits = [
+        _shown(views[key], score, given.return_, query) for key, score in found[:k] if key in views
+    ]
+    notes = [f"{query.ignored} words of the query were left out"] if query.ignored else []
+    return search_answer(hits, k=given.k, more=len(found) > k, clock=clock, notes=notes)
+
+
+def _shown(view: PassageView, score: float, include: SearchReturn, query: Query) -> Answer:
+    text = None
+    if include.include_snippets:
+        text, _ = snippet(view.text, query, SNIPPET_CHARS_MAX)
+    scores = {"score_fts": shown_words(score), "score_fts_raw": score}
+    return shown_hit(view, scores, include, text)
 
 
 TOOL = ToolSpec(

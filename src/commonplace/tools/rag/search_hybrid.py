@@ -2,37 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import Field
 
-from commonplace.embed.port import Vectors
 from commonplace.errors import VectorsLoading
-from commonplace.find.candidates import gather
+from commonplace.find.candidates import Candidates, Meaning, Wanted, gather, keywords_only
 from commonplace.find.documents import VECTOR_WEIGHT
-from commonplace.find.fusion import Fused, reciprocal_ranks, weighted_scores
-from commonplace.find.parse import checked_query
-from commonplace.find.query_vector import without
+from commonplace.find.fusion import Fused, by_words, reciprocal_ranks, reranked, weighted_scores
+from commonplace.find.parse import checked_query, meant
+from commonplace.find.query_vector import QueryVector
 from commonplace.limits import (
     CANDIDATES_MAX,
     QUERY_EMBED_SECONDS_MAX,
     RAG_SECONDS_MAX,
+    SEARCH_LIMIT_DEFAULT,
+    SEARCH_LIMIT_MAX,
     SNIPPET_CHARS_MAX,
 )
-from commonplace.model.query import Filter
 from commonplace.store.port import PassageView, Reader
 from commonplace.text.tokens import Query, snippet
 from commonplace.tools.rag.fields import (
-    SEARCH_LIMIT_DEFAULT,
+    CandidateCount,
     Clock,
     RagFilters,
     SearchReturn,
     WantedHits,
     Weight,
     hits_wanted,
-    normalized_lexical,
+    index_notes,
     search_answer,
+    shown_cosine,
     shown_hit,
+    shown_words,
 )
 from commonplace.tools.spec import Answer, Arguments, Call, ToolSpec
 
@@ -40,23 +43,23 @@ Mode = Literal["fuse", "fts_then_vec", "convex"]
 
 
 class Fuse(Arguments):
-    fts_k: int = Field(50, ge=1)
-    vec_k: int = Field(50, ge=1)
+    fts_k: CandidateCount = 50
+    vec_k: CandidateCount = 50
     rrf_k0: float = Field(60, ge=0, le=10_000, allow_inf_nan=False)
     w_fts: Weight = 1.0
     w_vec: Weight = 1.0
 
 
 class FtsThenVec(Arguments):
-    candidates_k: int = Field(200, ge=1)
-    rerank_k: int = Field(50, ge=1)
+    candidates_k: CandidateCount = 200
+    rerank_k: CandidateCount = 50
     vec_metric: Literal["cosine"] = "cosine"
 
 
 class Convex(Arguments):
-    fts_k: int = Field(100, ge=1)
-    vec_k: int = Field(100, ge=1)
-    w_vec: float = Field(VECTOR_WEIGHT, ge=0, le=1)
+    fts_k: CandidateCount = 100
+    vec_k: CandidateCount = 100
+    w_vec: float = Field(VECTOR_WEIGHT, ge=0, le=1, allow_inf_nan=False)
 
 
 class SearchHybrid(Arguments):
@@ -70,111 +73,134 @@ class SearchHybrid(Arguments):
     return_: SearchReturn = Field(SearchReturn(), validation_alias="return")
 
 
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    fused: list[Fused]
+    lexical_count: int
+    vector_count: int
+    has_more: bool = False
+    """There are matches beyond the candidates that were looked at."""
+    score_max: float = 1.0
+    """The best score there could be; `min_relevance` is a share of it."""
+    reason: str | None = None
+    """Why the vectors could not be used."""
+
+
 async def handle(call: Call, given: SearchHybrid) -> Answer:
     clock = Clock()
     query = checked_query(given.query)
-    wanted = given.filters.as_filter()
-    k = hits_wanted(given.k)
-    query_vectors = call.runtime.query_vectors
-    embedded = await query_vectors.of(given.query, QUERY_EMBED_SECONDS_MAX)
-    identity = "" if query_vectors.embedder is None else query_vectors.embedder.identity
-
-    def search(reader: Reader) -> tuple[list[Fused], dict[int, PassageView], str | None]:
-        used = embedded
-        try:
-            fused = _ranked(reader, query, wanted, given, identity, used.vector)
-        except VectorsLoading as error:
-            used = without(error)
-            fused = _ranked(reader, query, wanted, given, identity, used.vector)
-        views = reader.lexical.passages(one.chunk_key for one in fused[:k])
-        return fused, views, used.reason
-
-    fused, views, reason = await call.runtime.store.read(
-        call.principal.scope, search, seconds_max=RAG_SECONDS_MAX
-    )
+    embedded, meaning = await _meaning(call, given.query, query)
     least = given.filters.min_relevance or 0.0
-    hits = [
-        _shown(one, views[one.chunk_key], given.return_, query)
-        for one in fused[:k]
-        if one.chunk_key in views and one.score >= least
-    ]
-    answer = search_answer(
-        hits, k=given.k, cut=given.k > k < len(fused), clock=clock, mode=given.mode
+    k = hits_wanted(given.k)
+
+    def search(reader: Reader) -> tuple[Ranked, list[Fused], dict[int, PassageView], list[str]]:
+        ranked = _ranked(reader, query, given, meaning)
+        found = [one for one in ranked.fused if one.score >= least * ranked.score_max]
+        views = reader.lexical.passages(one.chunk_key for one in found[:k])
+        reason = embedded.reason or ranked.reason
+        notes = [reason] if reason else []
+        if meaning is not None:
+            notes += index_notes(reader, meaning.identity)
+        return ranked, found, views, notes
+
+    ranked, found, views, notes = await call.runtime.store.read(
+        call.principal.scope, search, seconds_max=clock.left_s
     )
-    if reason is not None:
-        answer["note"] = reason
-    return answer
+    return search_answer(
+        [
+            _shown(one, views[one.chunk_key], given.return_, query)
+            for one in found[:k]
+            if one.chunk_key in views
+        ],
+        k=given.k,
+        more=len(found) > k or (ranked.has_more and not least),
+        clock=clock,
+        notes=notes,
+        mode=given.mode,
+        candidates={"fts": ranked.lexical_count, "vec": ranked.vector_count},
+    )
 
 
-def _ranked(
-    reader: Reader,
-    query: Query,
-    wanted: Filter,
-    given: SearchHybrid,
-    identity: str,
-    vector: Vectors | None,
-) -> list[Fused]:
+async def _meaning(call: Call, text: str, query: Query) -> tuple[QueryVector, Meaning | None]:
+    if query.is_empty:
+        return QueryVector(None), None
+    query_vectors = call.runtime.query_vectors
+    embedded = await query_vectors.of(meant(text, query), QUERY_EMBED_SECONDS_MAX)
+    if query_vectors.embedder is None or embedded.vector is None:
+        return embedded, None
+    return embedded, Meaning(query_vectors.embedder.identity, embedded.vector)
+
+
+def _ranked(reader: Reader, query: Query, given: SearchHybrid, meaning: Meaning | None) -> Ranked:
     match given.mode:
         case "fts_then_vec":
-            return _reranked(reader, query, wanted, given.fts_then_vec, identity, vector)
+            return _in_two_stages(reader, query, given, meaning)
         case "fuse":
-            lexical_max, vector_max = given.fuse.fts_k, given.fuse.vec_k
+            found = _gathered(reader, query, given, given.fuse, meaning)
+            fused = reciprocal_ranks(
+                found.lexical,
+                found.vector,
+                k0=given.fuse.rrf_k0,
+                lexical_weight=given.fuse.w_fts,
+                vector_weight=given.fuse.w_vec,
+            )
+            best = (given.fuse.w_fts + given.fuse.w_vec) / (given.fuse.rrf_k0 + 1)
+            return _of_both(fused, found, score_max=best)
         case "convex":
-            lexical_max, vector_max = given.convex.fts_k, given.convex.vec_k
-    found = gather(
-        reader,
-        query,
-        wanted,
-        identity=identity,
-        vector=vector,
-        lexical_max=min(lexical_max, CANDIDATES_MAX),
-        vector_max=min(vector_max, CANDIDATES_MAX),
-    )
-    if given.mode == "convex":
-        weight = given.convex.w_vec if vector is not None else 0.0
-        return weighted_scores(
-            found.lexical, found.vector, found.similarities, vector_weight=weight
-        )
-    return reciprocal_ranks(
-        found.lexical,
-        found.vector,
-        k0=given.fuse.rrf_k0,
-        lexical_weight=given.fuse.w_fts,
-        vector_weight=given.fuse.w_vec,
-    )
+            found = _gathered(reader, query, given, given.convex, meaning)
+            fused = weighted_scores(
+                found.lexical,
+                found.vector,
+                found.word_scores,
+                found.similarities,
+                vector_weight=given.convex.w_vec if found.similarities else 0.0,
+            )
+            return _of_both(fused, found)
 
 
-def _reranked(
+def _gathered(
     reader: Reader,
     query: Query,
-    wanted: Filter,
-    options: FtsThenVec,
-    identity: str,
-    vector: Vectors | None,
-) -> list[Fused]:
-    """Keyword candidates in the order of their stored vectors; those without one come last."""
+    given: SearchHybrid,
+    options: Fuse | Convex,
+    meaning: Meaning | None,
+) -> Candidates:
+    wanted = Wanted(
+        query,
+        given.filters.as_filter(),
+        lexical_max=min(options.fts_k, CANDIDATES_MAX),
+        vector_max=min(options.vec_k, CANDIDATES_MAX),
+    )
+    return gather(reader, wanted, meaning)
+
+
+def _of_both(fused: list[Fused], found: Candidates, score_max: float = 1.0) -> Ranked:
+    has_more = len(found.word_scores) > len(found.lexical)
+    counts = len(found.lexical), len(found.vector)
+    return Ranked(fused, *counts, has_more=has_more, score_max=score_max, reason=found.reason)
+
+
+def _in_two_stages(
+    reader: Reader, query: Query, given: SearchHybrid, meaning: Meaning | None
+) -> Ranked:
+    """Keyword candidates, then the order of their stored vectors."""
+    options = given.fts_then_vec
     lexical = reader.lexical.search(
-        query, limit=min(options.candidates_k, CANDIDATES_MAX), wanted=wanted
+        query,
+        limit=min(options.candidates_k, CANDIDATES_MAX),
+        wanted=given.filters.as_filter(),
     )
-    cosines = (
-        {}
-        if vector is None
-        else reader.vectors.scores(identity, vector, (key for key, _ in lexical))
-    )
-    ranks = {key: rank for rank, (key, _) in enumerate(lexical, 1)}
-    scores = dict(lexical)
-    order = sorted(ranks, key=lambda key: (-cosines.get(key, -2.0), ranks[key]))
-    return [
-        Fused(
-            key,
-            round((1.0 + cosines[key]) / 2.0, 9) if key in cosines else 0.0,
-            scores[key],
-            cosines.get(key),
-            ranks[key],
-            rank if key in cosines else None,
-        )
-        for rank, key in enumerate(order[: options.rerank_k], 1)
-    ]
+    # Never more than SEARCH_LIMIT_MAX come back: beyond that, rerank_k leaves nothing out.
+    kept = options.rerank_k if options.rerank_k < SEARCH_LIMIT_MAX else len(lexical)
+    if meaning is None:
+        return Ranked(by_words(lexical)[:kept], len(lexical), 0)
+    try:
+        keys = (key for key, _ in lexical)
+        cosines = reader.vectors.scores(meaning.identity, meaning.vector, keys)
+    except VectorsLoading as error:
+        found = by_words(lexical)[:kept]
+        return Ranked(found, len(lexical), 0, reason=keywords_only(error))
+    return Ranked(reranked(lexical, cosines, kept=kept), len(lexical), len(cosines))
 
 
 def _shown(one: Fused, view: PassageView, include: SearchReturn, query: Query) -> Answer:
@@ -184,8 +210,8 @@ def _shown(one: Fused, view: PassageView, include: SearchReturn, query: Query) -
     lexical, vector = one.score_lexical, one.score_vector
     scores = {
         "score": one.score,
-        "score_fts": None if lexical is None else normalized_lexical(lexical),
-        "score_vec": None if vector is None else round(vector, 6),
+        "score_fts": None if lexical is None else shown_words(lexical),
+        "score_vec": None if vector is None else shown_cosine(vector),
     }
     hit = shown_hit(view, scores, include, text)
     hit["debug"] = {"rank_fts": one.rank_lexical, "rank_vec": one.rank_vector}

@@ -9,18 +9,19 @@ from pydantic import Field
 
 from commonplace.embed.port import Embedder, Vectors
 from commonplace.errors import EmbeddingFailed, InvalidArgument, NotConfigured
-from commonplace.find.parse import checked_query
-from commonplace.limits import RAG_SECONDS_MAX, SNIPPET_CHARS_MAX
+from commonplace.find.parse import checked_text
+from commonplace.limits import RAG_SECONDS_MAX, SEARCH_LIMIT_DEFAULT, SNIPPET_CHARS_MAX
 from commonplace.model.vector import np
 from commonplace.store.port import PassageView, Reader, Scored
 from commonplace.tools.rag.fields import (
-    SEARCH_LIMIT_DEFAULT,
     Clock,
     RagFilters,
     SearchReturn,
     WantedHits,
     hits_wanted,
+    index_notes,
     search_answer,
+    shown_cosine,
     shown_hit,
 )
 from commonplace.tools.spec import Answer, Arguments, Call, ToolSpec
@@ -54,29 +55,29 @@ async def handle(call: Call, given: SearchVector) -> Answer:
     clock = Clock()
     embedder = _embedder(call, given.embedding)
     vector = await _vector(call, given, embedder)
-    wanted = given.filters.as_filter()
+    where = given.filters.as_filter()
+    least = -1.0 if given.filters.min_relevance is None else given.filters.min_relevance
     k = hits_wanted(given.k)
 
-    def search(reader: Reader) -> tuple[list[Scored], dict[int, PassageView]]:
-        found = reader.vectors.search(embedder.identity, vector, k + 1, wanted)
-        return found, reader.lexical.passages(key for key, _ in found[:k])
+    def search(reader: Reader) -> tuple[list[Scored], dict[int, PassageView], list[str]]:
+        # One more than asked for tells whether the cap left something out.
+        near = reader.vectors.search(embedder.identity, vector, k + 1, where)
+        found = [(key, cosine) for key, cosine in near if cosine >= least]
+        views = reader.lexical.passages(key for key, _ in found[:k])
+        return found, views, index_notes(reader, embedder.identity)
 
-    found, views = await call.runtime.store.read(
-        call.principal.scope, search, seconds_max=RAG_SECONDS_MAX
+    found, views, notes = await call.runtime.store.read(
+        call.principal.scope, search, seconds_max=clock.left_s
     )
-    least = given.filters.min_relevance
-    include = given.return_
-    hits = [
-        shown_hit(
-            views[key],
-            {"score_vec": round(score, 6), "distance_raw": round(1.0 - score, 6)},
-            include,
-            views[key].text[:SNIPPET_CHARS_MAX] if include.include_snippets else None,
-        )
-        for key, score in found[:k]
-        if key in views and (least is None or score >= least)
-    ]
-    return search_answer(hits, k=given.k, cut=given.k > k < len(found), clock=clock)
+    hits = [_shown(views[key], cosine, given.return_) for key, cosine in found[:k] if key in views]
+    return search_answer(hits, k=given.k, more=len(found) > k, clock=clock, notes=notes)
+
+
+def _shown(view: PassageView, cosine: float, include: SearchReturn) -> Answer:
+    shown = shown_cosine(cosine)
+    scores = {"score_vec": shown, "distance_raw": round(1.0 - shown, 6)}
+    text = view.text[:SNIPPET_CHARS_MAX] if include.include_snippets else None
+    return shown_hit(view, scores, include, text)
 
 
 def _embedder(call: Call, choice: EmbeddingChoice | None) -> Embedder:
@@ -97,9 +98,8 @@ async def _vector(call: Call, given: SearchVector, embedder: Embedder) -> Vector
         return _unpacked(given.query_embedding, embedder)
     if given.query_text is None:
         raise InvalidArgument("Give query_text or query_embedding.", field="query_text")
-    checked_query(given.query_text, "query_text")
-    seconds_max = RAG_SECONDS_MAX * _EMBED_SHARE
-    found = await call.runtime.query_vectors.of(given.query_text, seconds_max)
+    text = checked_text(given.query_text, "query_text")
+    found = await call.runtime.query_vectors.of(text, RAG_SECONDS_MAX * _EMBED_SHARE)
     if found.vector is None:
         raise EmbeddingFailed(found.reason or "The query could not be embedded.")
     return found.vector

@@ -1,10 +1,11 @@
 -- name: search
 -- The best passages that match, are in scope and pass the filter; best first.
+-- CROSS JOIN: FTS5 gives them in order of rank, and each is checked as it comes.
 SELECT t.rowid, -t.rank AS score
 FROM chunk_terms t
-JOIN chunks c ON c.chunk_key = t.rowid
-JOIN documents d USING (document_key)
-JOIN facets f USING (document_key)
+CROSS JOIN chunks c ON c.chunk_key = t.rowid
+CROSS JOIN documents d USING (document_key)
+CROSS JOIN facets f USING (document_key)
 WHERE t.chunk_terms MATCH :match AND d.namespace = :namespace AND d.deleted_at_us IS NULL
   AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
   AND d.source_id IN (
@@ -30,6 +31,19 @@ WHERE t.chunk_terms MATCH :match AND d.namespace = :namespace AND d.deleted_at_u
   ))
 ORDER BY t.rank
 LIMIT :limit OFFSET :offset;
+
+-- name: passages_with
+-- How many passages match, counted up to a limit. Of the whole file, as the ranking's own counts.
+SELECT count(*) FROM (SELECT 1 FROM chunk_terms WHERE chunk_terms MATCH :match LIMIT :limit);
+
+-- name: newest_chunk
+-- The highest key a passage has; keys only grow.
+SELECT coalesce(max(chunk_key), 0) FROM chunks;
+
+-- name: matching
+-- Which of these passages match.
+SELECT rowid FROM chunk_terms
+WHERE chunk_terms MATCH :match AND rowid IN (SELECT value FROM json_each(:chunk_keys));
 
 -- name: passages
 -- Passages by key with what is shown of them, in one statement however many there are.
@@ -108,13 +122,22 @@ DELETE FROM document_tags WHERE document_key = :document_key;
 -- One tag of a document.
 INSERT INTO document_tags (tag, document_key) VALUES (:tag, :document_key);
 
+-- name: source_names
+-- Sources the caller can see.
+SELECT source_id, name FROM sources WHERE namespace IN (:namespace, '*');
+
 -- name: sources
 -- Every source the caller can see, with how much it holds and when it was last read.
+-- All documents are passed over once, however many sources there are.
 SELECT s.source_id, s.name, s.enabled, s.last_sync_at_us,
-       (SELECT count(*) FROM documents d
-        WHERE d.source_id = s.source_id AND d.namespace = :namespace AND d.deleted_at_us IS NULL
-          AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)),
-       (SELECT count(*) FROM documents d JOIN chunks c USING (document_key)
-        WHERE d.source_id = s.source_id AND d.namespace = :namespace AND d.deleted_at_us IS NULL
-          AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end))
-FROM sources s WHERE s.namespace IN (:namespace, '*') ORDER BY s.source_id;
+       coalesce(held.documents, 0), coalesce(held.chunks, 0)
+FROM sources s LEFT JOIN (
+    SELECT d.source_id, count(*) AS documents, sum((
+        SELECT count(*) FROM chunks c WHERE c.document_key = d.document_key
+    )) AS chunks
+    FROM documents d
+    WHERE d.namespace = :namespace AND d.deleted_at_us IS NULL
+      AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
+    GROUP BY d.source_id
+) held USING (source_id)
+WHERE s.namespace IN (:namespace, '*') ORDER BY s.source_id;
