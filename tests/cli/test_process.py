@@ -20,7 +20,7 @@ from tests.server import COMMAND, clean_environment, parsed, run_cli
         (["get", "a/../b"], 3, "INVALID_ARGUMENT"),
         (["put", "taken"], 5, "CONFLICT"),
         (["patch", "taken", "--old", "zz", "--new", ""], 5, "NOT_FOUND_IN_CONTENT"),
-        (["search", "x" * 9000], 3, "INVALID_ARGUMENT"),
+        (["search", "x" * 9000], 3, "LIMIT_EXCEEDED"),
         (["restore", "taken", "9"], 4, "NOT_FOUND"),
     ],
 )

@@ -57,6 +57,10 @@ LOOKS: dict[str, Look] = {
     "lexical.search by prefix": lambda reader, _: reader.lexical.search(
         parse_query("giraffe"), limit=9, wanted=Filter(prefix="team/")
     ),
+    "lexical.matching": lambda reader, _: reader.lexical.matching(
+        parse_query("giraffe"), EVERY_KEY
+    ),
+    "lexical.source_names": lambda reader, _: reader.lexical.source_names([SECRET]),
     "lexical.passages": lambda reader, _: reader.lexical.passages(EVERY_KEY),
     "lexical.passages_at": lambda reader, _: reader.lexical.passages_at([(SECRET, 0)]),
     "lexical.sources": lambda reader, _: [
