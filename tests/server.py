@@ -28,11 +28,15 @@ def free_port() -> int:
 
 
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment without settings of whoever runs the tests."""
+    """The environment without settings of whoever runs the tests.
+
+    And without an embedding model, unless a test asks for one: it takes a second to load, and what
+    a search finds would depend on how far the index has come.
+    """
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith("COMMONPLACE_")
     }
-    return {**kept, **(extra or {})}
+    return {**kept, "COMMONPLACE_EMBEDDER": "none", **(extra or {})}
 
 
 class Server:

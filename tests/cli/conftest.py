@@ -15,6 +15,7 @@ def _no_settings_of_whoever_runs_the_tests(monkeypatch: pytest.MonkeyPatch) -> N
     for name in list(os.environ):
         if name.startswith("COMMONPLACE_"):
             monkeypatch.delenv(name)
+    monkeypatch.setenv("COMMONPLACE_EMBEDDER", "none")  # see tests.server.clean_environment
 
 
 @pytest.fixture

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from commonplace.index import sweep
 from commonplace.index.worker import Batch, IndexWorker
+from commonplace.keep.imports import Incoming, import_documents
 from commonplace.limits import INDEX_BATCH_DOCUMENTS, INDEX_TRIES_MAX
 from commonplace.model.instant import now_us
 from commonplace.model.point import point_id
@@ -17,7 +19,7 @@ from tests.index.drained import BAD, drain, enqueue_missing, paragraphs, passage
 from tests.index.embedders import Clock, Counting, Failing
 from tests.index.index_state import assert_in_step, stored_vectors
 from tests.store.backends import Sqlite
-from tests.store.kept import Kept
+from tests.store.kept import ACTOR, Kept
 
 
 class TestOnceAndNoMore:
@@ -278,6 +280,15 @@ class TestStatus:
         assert all(status(kept, path) == "skipped" for path in skipped)
         assert_in_step(tables, embedder)
         assert kept.found("zebra") == {"operations/tasks/comments/1", "registries/machines/2"}
+
+    @pytest.mark.requirement("C7", "X-15")
+    def test_a_skip_path_is_one_however_it_is_written(self, kept: Kept) -> None:
+        made = kept.create("model", "zebra")
+        incoming = Incoming(replace(made, document_id="/registries//machines/2", storage_key=None))
+        kept.write(
+            lambda writer: import_documents(writer, [incoming], ACTOR, kept.limits, "update")
+        )
+        assert status(kept, "registries/machines/2") == "skipped"
 
     @pytest.mark.requirement("X-16")
     def test_looking_for_what_is_missing_leaves_skipped_ones_alone(

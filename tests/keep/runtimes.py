@@ -21,7 +21,8 @@ from commonplace.wiring import build_runtime
 
 @contextmanager
 def opened(data: Path) -> Iterator[Runtime]:
-    runtime = build_runtime(settings.load({"data": str(data)}, environment={}))
+    chosen = settings.load({"data": str(data), "embedder": "none"}, environment={})
+    runtime = build_runtime(chosen)
     try:
         yield runtime
     finally:

@@ -29,16 +29,15 @@ WHOLE_FILE = "the operator's look at the whole file"
 OPERATORS = "keys are the operator's, no tenant's"
 PIPELINE = "the index pipeline serves all tenants, by storage key; no tool is given it"
 BY_MEMORY = "what it brings is masked by namespace, in memory or by the statement beside it"
-COUNTS = "how much there is of the whole file, for the ranking; it brings nothing of a document"
+WHOLE_INDEX = "measures the index itself, as its ranking does; says nothing of a document"
 WITHOUT_NAMESPACE = {
     "documents.insert_body": BY_KEY,
     "documents.replace_body": BY_KEY,
     "revisions.add": BY_KEY,
     "outbox.add": BY_KEY,
+    "lexical.passages_with": WHOLE_INDEX,
+    "lexical.newest_chunk": WHOLE_INDEX,
     "lexical.stored_chunks": BY_KEY,
-    "lexical.matching": BY_KEY,
-    "lexical.passages_with": COUNTS,
-    "lexical.newest_chunk": COUNTS,
     "lexical.insert_chunk": BY_KEY,
     "lexical.insert_terms": BY_KEY,
     "lexical.move_chunk": BY_KEY,

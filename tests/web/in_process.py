@@ -15,7 +15,7 @@ from commonplace.web.app import App
 
 @contextmanager
 def application(data: Path, **flags: Any) -> Iterator[App]:
-    chosen = settings.load({"data": str(data), **flags}, environment={})
+    chosen = settings.load({"data": str(data), "embedder": "none", **flags}, environment={})
     runtime = wiring.build_runtime(chosen)
     try:
         yield wiring.build_application(chosen, runtime)

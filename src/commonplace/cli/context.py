@@ -64,7 +64,7 @@ def opened(options: Options, **flags: Any) -> Iterator[Session]:
         with asyncio.Runner() as runner:
             yield Session(runtime, runner)
     finally:
-        runtime.store.close()
+        runtime.close()
 
 
 def run_tool(options: Options, tool: ToolSpec[Any], arguments: dict[str, Any]) -> Answer:

@@ -41,7 +41,7 @@ def serve(options: context.Options, /, data: Path | None, conformance: bool, **f
         app = wiring.build_application(settings, runtime, conformance=conformance)
         server(app, settings.host, settings.port).run()
     finally:
-        runtime.store.close()
+        runtime.close()
 
 
 def _require_closed(settings: Settings, runtime: Runtime) -> None:

@@ -35,7 +35,7 @@ def stdio(options: context.Options, /, profile: str) -> None:
         server = StdioServer(Surface(by_name[profile]), runtime, LOCAL)
         asyncio.run(_serve(server, runtime, source, sink))
     finally:
-        runtime.store.close()
+        runtime.close()
 
 
 async def _serve(server: StdioServer, runtime: Runtime, source: BinaryIO, sink: BinaryIO) -> None:

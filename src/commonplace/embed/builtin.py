@@ -57,6 +57,9 @@ class MiniLm:
     def vector_weight(self, text: str) -> float:
         return english_trust(text)
 
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
     def _load(self) -> tuple[Any, Any]:
         with self._lock:
             if self._loaded is None:

@@ -28,6 +28,9 @@ class Hashed:
         del text
         return 1.0
 
+    def close(self) -> None:
+        pass
+
     def _one(self, text: str) -> Vectors:
         vector = np.full(self.dimensions, 1e-6, np.float32)
         for word in _WORD.findall(text.casefold()):

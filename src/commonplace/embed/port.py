@@ -33,3 +33,7 @@ class Embedder(Protocol):
     def vector_weight(self, text: str) -> float:
         """How far the vectors can be trusted for a text in this script, from 0 to 1."""
         ...
+
+    def close(self) -> None:
+        """Give back threads and connections; nothing is embedded afterwards."""
+        ...

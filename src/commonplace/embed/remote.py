@@ -82,6 +82,12 @@ class Remote:
         del text
         return 1.0
 
+    def close(self) -> None:
+        with self._opening:
+            if self._client is not None:
+                self._client.close()
+                self._client = None
+
     def _embed_batch(self, texts: Sequence[str]) -> Vectors:
         answer = self._ask(texts)
         if answer.status in _SPLIT_STATUSES and len(texts) > 1:
@@ -149,8 +155,10 @@ class Remote:
             )
         if not np.isfinite(rows).all():
             raise EmbeddingFailed(f"{self.name}: a vector holds what is not a number.")
+        peaks = np.abs(rows).max(axis=1, keepdims=True)
+        rows = rows / np.where(peaks > 0, peaks, 1.0)  # the squares of some would overflow
         norms = np.linalg.norm(rows, axis=1, keepdims=True)
-        unit: Vectors = (rows / np.maximum(norms, 1e-12)).astype(np.float32)
+        unit: Vectors = (rows / np.where(norms > 0, norms, 1.0)).astype(np.float32)
         return unit
 
     def _opened(self) -> Any:

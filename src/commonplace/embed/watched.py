@@ -36,3 +36,6 @@ class Watched:
 
     def vector_weight(self, text: str) -> float:
         return self._inner.vector_weight(text)
+
+    def close(self) -> None:
+        self._inner.close()

@@ -14,8 +14,6 @@ from commonplace.errors import CommonplaceError
 
 _log = logging.getLogger("commonplace.find")
 
-_log = logging.getLogger("commonplace.find")
-
 _CACHED_MAX = 512
 """Agents repeat themselves, and pages of one search ask for the same vector."""
 

@@ -132,11 +132,12 @@ def _checked(document: Document, actor: Actor, limits: Limits) -> Document:
         raise InvalidArgument(f"The revision {document.revision} is out of range.")
     if not _MIME.fullmatch(document.mime):
         raise InvalidArgument(f"{document.mime!r} is no media type.", field="mime")
+    document_id = normalize.document_id(document.document_id)
     body = normalize.body(document.body, limits.document_body_bytes_max)
     is_indexed = document.is_live
     return replace(
         document,
-        document_id=normalize.document_id(document.document_id),
+        document_id=document_id,
         body=body,
         title=normalize.title(document.title),
         tags=normalize.tags(document.tags),
@@ -144,7 +145,7 @@ def _checked(document: Document, actor: Actor, limits: Limits) -> Document:
         updated_by=document.updated_by or actor.key_id,
         # A clock that ran ahead elsewhere must not put a document into our future.
         updated_at_us=min(document.updated_at_us, now_us()),
-        vector_status=vector_status(document.document_id, body) if is_indexed else "skipped",
+        vector_status=vector_status(document_id, body) if is_indexed else "skipped",
         vector_error=None,
     )
 

@@ -159,8 +159,8 @@ class LexicalReads(Protocol):
         """The same by document and number."""
         ...
 
-    def source_names(self) -> dict[int, str]:
-        """The names of all sources the caller can see, by id."""
+    def source_names(self, document_ids: Iterable[str]) -> dict[str, str]:
+        """Which source each of these documents is of."""
         ...
 
     def sources(self) -> list[SourceCounts]: ...

@@ -42,6 +42,11 @@ class Runtime:
     index: IndexWorker | None = None
     """Keeps vectors in step; None where there is no embedding model."""
 
+    def close(self) -> None:
+        self.store.close()
+        if self.embedder is not None:
+            self.embedder.close()
+
 
 Notify = Callable[[str, dict[str, Any]], Awaitable[None]]
 """Sends a notification (method, params) to the client while its call is running."""

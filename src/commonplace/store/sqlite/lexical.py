@@ -28,6 +28,7 @@ from commonplace.text.facets import facets_of
 from commonplace.text.tokens import Query, index_terms, to_fts5
 
 _SCORED: rows.Kinds = (int, float)
+_NAMED: rows.Kinds = (str, str)
 _VIEW: rows.Kinds = (int, str, int, str, str, str, int, int, str, str, str)
 
 _SQL = statements.load("commonplace.store.sqlite", "lexical.sql")
@@ -99,8 +100,8 @@ class Lexical:
         keys = orjson.dumps(list(chunk_keys)).decode()
         if query.is_empty or keys == "[]":
             return set()
-        found = self._raw.execute(_SQL["matching"], {"match": to_fts5(query), "chunk_keys": keys})
-        return {row[0] for row in found}
+        values = {**range_values(self._scope), "match": to_fts5(query), "chunk_keys": keys}
+        return {row[0] for row in self._raw.execute(_SQL["matching"], values)}
 
     def passages(self, chunk_keys: Iterable[int]) -> dict[int, PassageView]:
         keys = orjson.dumps(list(chunk_keys)).decode()
@@ -116,9 +117,11 @@ class Lexical:
         found = self._raw.execute(_SQL[statement], {**range_values(self._scope), **values})
         return [_view(rows.require(row, _VIEW)) for row in found]
 
-    def source_names(self) -> dict[int, str]:
-        found = self._raw.execute(_SQL["source_names"], {"namespace": self._scope.namespace})
-        return dict(found)
+    def source_names(self, document_ids: Iterable[str]) -> dict[str, str]:
+        ids = orjson.dumps(list(document_ids)).decode()
+        values = {**range_values(self._scope), "document_ids": ids}
+        found = self._raw.execute(_SQL["source_names"], values)
+        return {row[0]: row[1] for row in (rows.require(row, _NAMED) for row in found)}
 
     def sources(self) -> list[SourceCounts]:
         found = self._raw.execute(_SQL["sources"], range_values(self._scope))

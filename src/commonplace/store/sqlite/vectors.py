@@ -184,7 +184,9 @@ class Vectors:
     def load_page(self, identity: str) -> bool:
         """Read on into memory; False when there is nothing more to read."""
         model = self._model(identity)
-        return model is not None and self._memory.load_page(self._raw, *model)
+        if model is None or not self.coverage(identity).has_model:
+            return False
+        return self._memory.load_page(self._raw, *model)
 
     def coverage(self, identity: str) -> VectorCoverage:
         values = {**range_values(self._scope), "identity": identity}

@@ -32,17 +32,17 @@ async def handle(call: Call, given: GetDocs) -> Answer:
 
 def _read(reader: Reader, given: GetDocs) -> Answer:
     """One after the other, so that no more is held at once than the answer may have."""
-    source_names = reader.lexical.source_names()
     docs: list[Answer] = []
     missing: list[str] = []
     left_bytes = RAG_RESPONSE_BYTES_MAX
     wanted = list(dict.fromkeys(given.doc_ids))
+    source_names = reader.lexical.source_names(wanted)
     for position, doc_id in enumerate(wanted):
         document = reader.documents.get(doc_id)
         if document is None or not document.is_live:
             missing.append(doc_id)
             continue
-        doc = _shown(document, source_names.get(document.source_id, ""), given.return_)
+        doc = _shown(document, source_names[doc_id], given.return_)
         taken_bytes = size_bytes(doc)
         if taken_bytes > left_bytes:
             left_out = wanted[position:]

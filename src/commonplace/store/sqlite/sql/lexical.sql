@@ -41,9 +41,14 @@ SELECT count(*) FROM (SELECT 1 FROM chunk_terms WHERE chunk_terms MATCH :match L
 SELECT coalesce(max(chunk_key), 0) FROM chunks;
 
 -- name: matching
--- Which of these passages match.
-SELECT rowid FROM chunk_terms
-WHERE chunk_terms MATCH :match AND rowid IN (SELECT value FROM json_each(:chunk_keys));
+-- Which of these passages match and are in scope.
+SELECT t.rowid
+FROM chunk_terms t
+CROSS JOIN chunks c ON c.chunk_key = t.rowid
+CROSS JOIN documents d USING (document_key)
+WHERE t.chunk_terms MATCH :match AND t.rowid IN (SELECT value FROM json_each(:chunk_keys))
+  AND d.namespace = :namespace AND d.deleted_at_us IS NULL
+  AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end);
 
 -- name: passages
 -- Passages by key with what is shown of them, in one statement however many there are.
@@ -123,8 +128,13 @@ DELETE FROM document_tags WHERE document_key = :document_key;
 INSERT INTO document_tags (tag, document_key) VALUES (:tag, :document_key);
 
 -- name: source_names
--- Sources the caller can see.
-SELECT source_id, name FROM sources WHERE namespace IN (:namespace, '*');
+-- Which source each of these documents is of.
+SELECT d.document_id, s.name
+FROM json_each(:document_ids) i
+CROSS JOIN documents d ON d.namespace = :namespace AND d.document_id = i.value
+CROSS JOIN sources s USING (source_id)
+WHERE d.deleted_at_us IS NULL
+  AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end);
 
 -- name: sources
 -- Every source the caller can see, with how much it holds and when it was last read.

@@ -1,0 +1,26 @@
+"""The measurement of freshness measures: each write is found, and each becomes ready."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from benchmarks.freshness import measure, report
+
+from commonplace.embed.hashed import Hashed
+from tests.index.index_state import assert_in_step
+from tests.server import Server
+from tests.store.backends import Sqlite
+
+
+@pytest.mark.requirement("C6", "X-14", "000/CC.02")
+def test_writes_in_quick_succession_are_all_found_and_all_become_ready(data: Path) -> None:
+    """The seed's five minutes at ten a second, and the times, are the benchmark's to tell."""
+    with Server(data, environment={"COMMONPLACE_EMBEDDER": "hashed"}) as server:
+        found = measure(server.url, rate=25, seconds=2)
+    assert found.written == 50
+    assert found.not_found == 0
+    assert len(found.ready_seconds) == found.written
+    assert found.p(50) <= found.p(95) <= found.p(99) <= found.ready_seconds[-1]
+    assert "50 writes" in report(found, 25)
+    assert_in_step(Sqlite(data), Hashed())
