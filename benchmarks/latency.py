@@ -56,6 +56,7 @@ GATES = (
     Gate("7.2.g", "upload_document", 1_200),
     Gate("7.2.h", "update_document", 1_200),
     Gate("7.2.i", "patch_document", 1_200),
+    Gate("7.2.j", "search_knowledge", 2_000),
 )
 AIMS = (
     Gate("000/P1.13", "list_documents", 30),
@@ -115,6 +116,8 @@ class Traffic:
                     yield {"prefix": prefixes[number % 3], "limit": 50}
                 case "get_document":
                     yield {"path": path}
+                case "search_knowledge":
+                    yield {"query": f"what was decided about {path.rpartition('/')[2]}"}
                 case "batch_read":
                     yield {
                         "paths": [self._paths[(number + k) % len(self._paths)] for k in range(3)]

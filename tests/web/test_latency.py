@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = (
-    *(f"7.2.{letter}" for letter in "abcdefghi"),
+    *(f"7.2.{letter}" for letter in "abcdefghij"),
     *("T11", "T12", "000/P1.05", "000/P1.06", "000/P1.07", "000/P1.13", "000/P2.03", "001/RG.2"),
 )
 _MEASURED = re.compile(r"\d+\.\d\d ms")
@@ -32,6 +32,7 @@ _MEASURED = re.compile(r"\d+\.\d\d ms")
     "7.2.g",
     "7.2.h",
     "7.2.i",
+    "7.2.j",
     "000/P1.05",
     "000/P1.06",
     "000/P1.07",
