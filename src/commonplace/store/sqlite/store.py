@@ -69,6 +69,7 @@ class SqliteStore:
     def __init__(self, path: Path, limits: Limits) -> None:
         self._path = path
         self._limits = limits
+        self._quick_seconds_max = min(_QUICK_SECONDS_MAX, limits.query_seconds_max)
         self._closed = False
         wait = limits.write_wait_seconds_max
         prepare(path, wait)
@@ -94,8 +95,7 @@ class SqliteStore:
             self._readers.put(connection)
 
     def read_now(self, scope: Scope, work: Callable[[Reader], T]) -> T:
-        seconds = min(_QUICK_SECONDS_MAX, self._limits.query_seconds_max)
-        return self._quick.read(lambda raw: work(Session(raw, scope)), seconds)
+        return self._quick.read(lambda raw: work(Session(raw, scope)), self._quick_seconds_max)
 
     async def write(self, scope: Scope, work: Callable[[Writer], T]) -> T:
         return await asyncio.wrap_future(self._writer.submit(lambda raw: work(Session(raw, scope))))
