@@ -48,7 +48,7 @@ class Way:
 
 
 def measure(*, quick: bool) -> list[Finding]:
-    rounds, seconds = (3, 0.3) if quick else (9, 1.0)
+    rounds, seconds = (3, 0.3) if quick else (7, 0.5)
     with tempfile.TemporaryDirectory() as folder:
         findings = [_one_sync(Path(folder))]
         shared = writer._JOBS_PER_COMMIT_MAX  # noqa: SLF001 - not offered as settings, on purpose

@@ -24,7 +24,7 @@ _FLOOR = (sys.executable, "-m", "benchmarks.servers.constant")
 
 
 def measure(*, quick: bool) -> list[Finding]:
-    rounds, seconds = (5, 0.3) if quick else (15, 0.5)
+    rounds, seconds = (8, 0.15) if quick else (25, 0.15)
     findings: list[Finding] = []
     with tempfile.TemporaryDirectory() as folder, commonplace(Path(folder) / "data") as ours:
         _fill(ours)

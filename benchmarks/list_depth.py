@@ -50,7 +50,7 @@ INSERT INTO bodies (document_key, body) SELECT document_key, 'text' FROM documen
 
 
 def measure(*, quick: bool) -> list[Finding]:
-    rounds, seconds = (5, 0.3) if quick else (11, 0.5)
+    rounds, seconds = (8, 0.15) if quick else (25, 0.15)
     count = LARGE_QUICK if quick else LARGE
     with tempfile.TemporaryDirectory() as folder:
         small_data, large_data = Path(folder) / "small", Path(folder) / "large"

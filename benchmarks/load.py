@@ -77,7 +77,11 @@ class Stretch:
 def interleaved(
     targets: Sequence[Target], *, connections: int = 1, rounds: int, seconds: float
 ) -> dict[str, list[Stretch]]:
-    """Each target in turn, again and again, so that what else the machine does hits all alike."""
+    """Each target in turn, again and again, so that what else the machine does hits all alike.
+
+    Short stretches and many rounds: a busy moment of the machine spoils few of them, and the
+    median of the rounds does not see those.
+    """
     found: dict[str, list[Stretch]] = {target.name: [] for target in targets}
     for target in targets:
         run_stretch(target, connections=connections, seconds=seconds / 2)  # warms caches

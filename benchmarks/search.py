@@ -120,7 +120,9 @@ def fill(folder: Path, vectors: Floats, queries: int) -> list[str]:
         for passage in rng.integers(0, len(rows), wanted):
             first = int(lengths[:passage].sum())
             own = [word for word in words[first : first + int(lengths[passage])] if word > 100]
-            texts.append(" ".join(f"w{word}" for word in own[: int(rng.integers(3, 7))]) + f" q{len(texts)}")
+            texts.append(
+                " ".join(f"w{word}" for word in own[: int(rng.integers(3, 7))]) + f" q{len(texts)}"
+            )
     raw.close()
     return texts
 
@@ -131,8 +133,8 @@ def _insert(raw: apsw.Connection, rows: range, words: list[Any], vectors: Floats
         raw.executemany(
             "INSERT INTO documents (document_key, namespace, document_id, source_id, title, tags, "
             "mime, metadata, revision, content_hash, content_chars, created_at_us, updated_at_us, "
-            "updated_by, operation, vector_status) VALUES (?1 + 1, 'default', printf('d/%07d', ?1), "
-            "1, '', '[]', 'text/plain', '{}', 1, x'00', 1, 1, 1, 'bench', 'create', 'ready')",
+            "updated_by, operation, vector_status) VALUES (?1 + 1, 'default', "
+            "printf('d/%07d', ?1), 1, '', '[]', 'text/plain', '{}', 1, x'00', 1, 1, 1, 'bench', 'create', 'ready')",
             [(document,) for document in documents],
         )
         raw.executemany(
@@ -162,7 +164,10 @@ def _insert(raw: apsw.Connection, rows: range, words: list[Any], vectors: Floats
 def exact(corpus: Corpus, allowed: npt.NDArray[np.bool_] | None) -> list[set[int]]:
     rows = np.arange(len(corpus.vectors)) if allowed is None else np.flatnonzero(allowed)
     among = corpus.vectors if allowed is None else corpus.vectors[rows]
-    return [set((rows[np.argpartition(-(among @ query), K)[:K]] + 1).tolist()) for query in corpus.queries]
+    return [
+        set((rows[np.argpartition(-(among @ query), K)[:K]] + 1).tolist())
+        for query in corpus.queries
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,9 +255,7 @@ def measure_ours(folder: Path, corpus: Corpus) -> list[Measured]:
     return measured
 
 
-def _by_text(
-    name: str, corpus: Corpus, filters: dict[str, Any]
-) -> Callable[[int], dict[str, Any]]:
+def _by_text(name: str, corpus: Corpus, filters: dict[str, Any]) -> Callable[[int], dict[str, Any]]:
     return lambda number: {name: corpus.texts[number], "k": K, "filters": filters}
 
 

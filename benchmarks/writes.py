@@ -31,6 +31,7 @@ from commonplace.limits import IMPORT_BATCH_DOCUMENTS_MAX
 from commonplace.store.sqlite.connection import Connection
 
 WORDS_PER_DOCUMENT = 120
+_FOLDERS = 500
 _SAMPLE_SECONDS = 0.2
 _MIB = 1024 * 1024
 
@@ -103,10 +104,10 @@ class BareTable:
 
 def _by_import(folder: Path, count: int) -> list[Finding]:
     files = folder / "files"
+    for number in range(_FOLDERS):
+        (files / f"{number:03}").mkdir(parents=True)
     for number in range(count):
-        place = files / f"{number % 997:03}"
-        place.mkdir(parents=True, exist_ok=True)
-        (place / f"{number:06}.md").write_text(text(number))
+        (files / f"{number % _FOLDERS:03}" / f"{number:06}.md").write_text(text(number))
     with BareTable(folder / "bare-batched.db") as bare:
         batch = IMPORT_BATCH_DOCUMENTS_MAX
         before = bare.insert(count // 10, per_commit=batch)

@@ -30,9 +30,7 @@ def sqlite_vec() -> Search:
     raw = apsw.Connection(str(FOLDER / "vec.db"))
     raw.enable_load_extension(True)
     raw.load_extension(extension.loadable_path())
-    raw.execute(
-        f"CREATE VIRTUAL TABLE v USING vec0(tagged INTEGER, e INT8[{VECTORS.shape[1]}])"
-    )
+    raw.execute(f"CREATE VIRTUAL TABLE v USING vec0(tagged INTEGER, e INT8[{VECTORS.shape[1]}])")
     scaled = np.rint(VECTORS * 127 / np.abs(VECTORS).max()).astype(np.int8)
     with raw:
         raw.executemany(

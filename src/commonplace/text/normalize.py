@@ -49,7 +49,8 @@ def document_id(raw: str, field: str = "path") -> str:
 def prefix(raw: str, field: str = "prefix") -> str:
     """A prefix is literal: it may end anywhere, also inside a name."""
     _refuse_long(raw, field)
-    _refuse_unstorable(raw, field)
+    if not (raw.isascii() and raw.isprintable()):
+        _refuse_unstorable(raw, field)
     text = unicodedata.normalize("NFC", raw).lstrip("/")
     if len(text.encode()) > DOCUMENT_ID_BYTES_MAX:
         raise InvalidArgument(

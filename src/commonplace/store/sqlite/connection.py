@@ -11,7 +11,12 @@ from typing import TypeVar
 
 import apsw
 
-from commonplace.store.sqlite.faults import translated
+from commonplace.store.sqlite.faults import (
+    STORE_PROBLEMS,
+    as_storage_error,
+    errno_of,
+    translated,
+)
 
 T = TypeVar("T")
 
@@ -74,17 +79,20 @@ class Connection:
 
     def read(self, work: Callable[[apsw.Connection], T], seconds_max: float) -> T:
         """All reads of `work` see one state of the file; together they may take `seconds_max`."""
-        with translated(self._path, self.raw):
-            self._deadline_s = time.monotonic() + seconds_max
-            self.raw.execute("BEGIN")
+        raw = self.raw
+        self._deadline_s = time.monotonic() + seconds_max
+        try:
+            raw.execute("BEGIN")
             try:
-                return work(self.raw)
+                return work(raw)
             finally:
                 self._deadline_s = None
                 # Not COMMIT: only ROLLBACK ends the snapshot even if a statement was left halfway,
                 # and a snapshot that stays open keeps the WAL from ever being emptied.
-                if self.raw.in_transaction:
-                    self.raw.execute("ROLLBACK")
+                if raw.in_transaction:
+                    raw.execute("ROLLBACK")
+        except STORE_PROBLEMS as problem:  # written out: `translated` costs as much as BEGIN
+            raise as_storage_error(problem, self._path, errno_of(raw)) from problem
 
     def close(self) -> None:
         self.raw.close()

@@ -81,6 +81,7 @@ class SqliteStore:
     def __init__(self, path: Path, limits: Limits) -> None:
         self._path = path
         self._limits = limits
+        self._quick_seconds_max = min(_QUICK_SECONDS_MAX, limits.query_seconds_max)
         self._closed = False
         self._memory = VectorMemory()
         wait = limits.write_wait_seconds_max
@@ -107,8 +108,9 @@ class SqliteStore:
             self._readers.put(connection)
 
     def read_now(self, scope: Scope, work: Callable[[Reader], T]) -> T:
-        seconds = min(_QUICK_SECONDS_MAX, self._limits.query_seconds_max)
-        return self._quick.read(lambda raw: work(Session(raw, scope, self._memory)), seconds)
+        return self._quick.read(
+            lambda raw: work(Session(raw, scope, self._memory)), self._quick_seconds_max
+        )
 
     async def write(self, scope: Scope, work: Callable[[Writer], T]) -> T:
         return await asyncio.wrap_future(
