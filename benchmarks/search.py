@@ -62,7 +62,8 @@ class Corpus:
     @property
     def tagged(self) -> npt.NDArray[np.bool_]:
         documents = np.arange(len(self.vectors)) // PER_DOCUMENT
-        return documents % TAGS == 0
+        result: npt.NDArray[np.bool_] = documents % TAGS == 0
+        return result
 
 
 class Known:
@@ -81,6 +82,9 @@ class Known:
     def vector_weight(self, text: str) -> float:
         del text
         return 1.0
+
+    def close(self) -> None:
+        pass
 
 
 def unit(rows: Floats) -> Floats:
@@ -134,7 +138,8 @@ def _insert(raw: apsw.Connection, rows: range, words: list[Any], vectors: Floats
             "INSERT INTO documents (document_key, namespace, document_id, source_id, title, tags, "
             "mime, metadata, revision, content_hash, content_chars, created_at_us, updated_at_us, "
             "updated_by, operation, vector_status) VALUES (?1 + 1, 'default', "
-            "printf('d/%07d', ?1), 1, '', '[]', 'text/plain', '{}', 1, x'00', 1, 1, 1, 'bench', 'create', 'ready')",
+            "printf('d/%07d', ?1), 1, '', '[]', 'text/plain', '{}', 1, x'00', 1, 1, 1, 'bench', "
+            "'create', 'ready')",
             [(document,) for document in documents],
         )
         raw.executemany(
@@ -224,30 +229,33 @@ def measure_ours(folder: Path, corpus: Corpus) -> list[Measured]:
         return arguments
 
     five = {"tags_any": ["t0"]}
-    ways = {
-        "rag.search_vector": ("rag.search_vector", by_vector({}), None),
-        "rag.search_vector, 5 % filter": ("rag.search_vector", by_vector(five), corpus.tagged),
-        "rag.search_fts": ("rag.search_fts", _by_text("query", corpus, {}), False),
-        "rag.search_fts, 5 % filter": ("rag.search_fts", _by_text("query", corpus, five), False),
-        "rag.search_hybrid": ("rag.search_hybrid", _by_text("query", corpus, {}), False),
+    ways: dict[str, tuple[str, Callable[[int], dict[str, Any]], list[set[int]] | None]] = {
+        "rag.search_vector": ("rag.search_vector", by_vector({}), exact(corpus, None)),
+        "rag.search_vector, 5 % filter": (
+            "rag.search_vector",
+            by_vector(five),
+            exact(corpus, corpus.tagged),
+        ),
+        "rag.search_fts": ("rag.search_fts", _by_text("query", corpus, {}), None),
+        "rag.search_fts, 5 % filter": ("rag.search_fts", _by_text("query", corpus, five), None),
+        "rag.search_hybrid": ("rag.search_hybrid", _by_text("query", corpus, {}), None),
         "rag.search_hybrid, 5 % filter": (
             "rag.search_hybrid",
             _by_text("query", corpus, five),
-            False,
+            None,
         ),
         "search_knowledge": (
             "search_knowledge",
             lambda number: {"query": corpus.texts[number], "limit": K},
-            False,
+            None,
         ),
     }
     measured = []
-    for name, (tool, arguments, allowed) in ways.items():
+    for name, (tool, arguments, right) in ways.items():
         found, answers = timed(name, ask(tool, arguments), len(corpus.queries))
-        if allowed is not False:
+        if right is not None:
             ids = [{_row(hit["chunk_id"]) for hit in one["results"]} for one in answers]
-            share = recall(ids, exact(corpus, None if allowed is None else allowed))
-            found = Measured(name, found.p50_ms, found.p95_ms, share)
+            found = Measured(name, found.p50_ms, found.p95_ms, recall(ids, right))
         measured.append(found)
         print(found.row(len(corpus.vectors)), flush=True)
     runtime.store.close()
