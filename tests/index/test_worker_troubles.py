@@ -19,7 +19,7 @@ from commonplace.limits import (
 from commonplace.model.instant import now_us
 from commonplace.store.port import Maintenance
 from tests.index.drained import BAD, drain, paragraphs, passages, status, until
-from tests.index.embedders import Blocking, Clock, Counting, Failing
+from tests.index.embedders import PATIENCE_SECONDS, Blocking, Clock, Counting, Failing
 from tests.index.index_state import assert_in_step
 from tests.store.backends import Sqlite
 from tests.store.kept import Kept
@@ -342,6 +342,26 @@ class TestRunning:
 
         asyncio.run(run())
         assert_in_step(tables, embedder)
+
+    @pytest.mark.parametrize("steps", range(6))
+    def test_it_ends_when_it_is_told_to_though_it_is_woken_at_that_moment(
+        self, kept: Kept, steps: int
+    ) -> None:
+        """However the two fall together: a server that cannot stop its worker never ends."""
+
+        async def wake_and_stop() -> None:
+            indexing = IndexWorker(kept.store, Counting())
+            running = asyncio.create_task(indexing.run())
+            await indexing.model_id()
+            await asyncio.sleep(0.05)  # by now it waits
+            indexing.wake()
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            running.cancel()
+            done, _ = await asyncio.wait([running], timeout=PATIENCE_SECONDS)
+            assert done
+
+        asyncio.run(wake_and_stop())
 
     def test_nothing_that_goes_wrong_ends_it(
         self, kept: Kept, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch

@@ -101,8 +101,10 @@ class IndexWorker:
             if trouble_s:
                 await asyncio.sleep(trouble_s)
             elif not busy:
+                # Not wait_for: it loses a cancellation that comes together with the waking.
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._wake.wait(), _IDLE_SECONDS)
+                    async with asyncio.timeout(_IDLE_SECONDS):
+                        await self._wake.wait()
 
     async def _is_due(self) -> bool:
         at_us = self._clock()
