@@ -59,7 +59,8 @@ class ProtectedResource:
     def scopes(self, profile: Profile | None) -> tuple[str, ...]:
         """Those that some tool of the profile asks for, and reading, which resources ask for."""
         tools = profile.tools if profile else _EVERYTHING
-        needed = {"read", *(BY_NAME[name].effect for name in tools)}
+        # What is the operator's is not asked for by clients on their own; an issuer can grant it.
+        needed = {"read", *(BY_NAME[name].effect for name in tools)} - {"admin"}
         return tuple(scope_of(effect) for effect in EFFECTS if effect in needed)
 
     def metadata(self, profile: Profile | None) -> dict[str, Any]:
