@@ -20,8 +20,8 @@ _SCAN_ROWS = 16_384
 """Rows scanned at once: the block and its counts stay in the processor's cache."""
 
 RESCORED_MIN = 1_000
-"""Passages whose int8 vectors are looked at; bits alone rank too coarsely. On sentences of real text
-400 bring a recall@10 of .98, 1 000 of .99, whatever the size of the index."""
+"""Passages whose int8 vectors are looked at; bits alone rank too coarsely. On sentences of real
+text 400 bring a recall@10 of .98, 1 000 of .99, whatever the size of the index."""
 
 EXACT_ROWS_MAX = 8_192
 """So few are looked at one and all: two milliseconds, and nothing is missed."""
