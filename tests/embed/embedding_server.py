@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import threading
 from collections.abc import Callable
@@ -73,12 +74,17 @@ class EmbeddingServer:
                 owner.asked.append(asked)
                 owner.hold.wait(30)
                 answer = owner.behaviour(asked) or well(entries(asked.texts))
+                with contextlib.suppress(OSError):  # whoever asked may not have waited
+                    self._send(answer)
+
+            def _send(self, answer: Answer) -> None:
                 self.send_response(answer.status)
                 for name, value in answer.headers.items():
                     self.send_header(name, value)
                 self.send_header("content-length", str(len(answer.body)))
                 self.end_headers()
                 self.wfile.write(answer.body)
+                self.wfile.flush()
 
             def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002
                 pass

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from commonplace.embed.builtin import is_available
 from commonplace.embed.hashed import Hashed
 from commonplace.model.instant import from_iso
+from tests.embed.embedding_server import EmbeddingServer
 from tests.index.embedders import PATIENCE_SECONDS
 from tests.index.index_state import assert_in_step, stored_vectors
 from tests.server import Server
@@ -22,6 +25,8 @@ from tests.web.keys import create_key
 
 HASHED = {"COMMONPLACE_EMBEDDER": "hashed"}
 EMBEDDER = Hashed()
+ENDED_WELL = (0, -signal.SIGTERM)
+"""uvicorn shuts down in order and then lets the signal have its usual effect."""
 
 
 @pytest.fixture(scope="module")
@@ -35,11 +40,15 @@ def status_of(server: Server, path: str) -> str:
     return str(server.client.get(f"/documents/{path}").json()["vector_status"])
 
 
-def wait_until_ready(server: Server, *paths: str) -> None:
+def wait_until(is_so: Callable[[], bool]) -> None:
     deadline_s = time.monotonic() + PATIENCE_SECONDS
-    while waiting := [path for path in paths if status_of(server, path) != "ready"]:
-        assert time.monotonic() < deadline_s, waiting
+    while not is_so():
+        assert time.monotonic() < deadline_s
         time.sleep(0.02)
+
+
+def wait_until_ready(server: Server, *paths: str) -> None:
+    wait_until(lambda: all(status_of(server, path) == "ready" for path in paths))
 
 
 def call(server: Server, tool: str, arguments: dict[str, Any]) -> Any:
@@ -271,10 +280,7 @@ def test_a_remote_model_that_is_away_is_told_and_search_goes_on(tmp_path: Path) 
     }
     with Server(tmp_path / "away", environment=away) as running:
         running.create("a", "a zebra")
-        deadline_s = time.monotonic() + PATIENCE_SECONDS
-        while running.client.get("/health").json()["status"] == "healthy":
-            assert time.monotonic() < deadline_s
-            time.sleep(0.05)
+        wait_until(lambda: running.client.get("/health").json()["status"] != "healthy")
         answer = running.client.get("/health")
         assert answer.status_code == 200, "it can be used, so it stays in service"
         embedder = answer.json()["services"]["embedder"]
@@ -284,6 +290,38 @@ def test_a_remote_model_that_is_away_is_told_and_search_goes_on(tmp_path: Path) 
         assert [hit["document_id"] for hit in found["results"]] == ["a"]
         assert re.search("(?i)keywords only", found["note"])
         assert status_of(running, "a") == "pending"
+
+
+def test_a_server_ends_though_its_model_hangs(tmp_path: Path) -> None:
+    with EmbeddingServer() as model:
+        model.hold.clear()
+        hanging = {
+            "COMMONPLACE_EMBEDDER": "remote",
+            "COMMONPLACE_EMBEDDING_URL": model.url,
+            "COMMONPLACE_EMBEDDING_MODEL": "m",
+            "COMMONPLACE_EMBEDDING_DIMENSIONS": "8",
+            "NO_PROXY": "127.0.0.1",
+        }
+        data = tmp_path / "hanging"
+        with Server(data, environment=hanging) as server:
+            server.create("a", "a zebra")
+            wait_until(lambda: bool(model.asked))
+            server.stop()  # kills it after a while, which its exit code would tell
+        assert server.process.returncode in ENDED_WELL
+        assert "Traceback" not in server.log()
+        # It gave back what it had begun: the next start does not have to wait for it.
+        assert Sqlite(data).query("SELECT leased_until_us, attempts FROM outbox") == [(0, 0)]
+
+
+@pytest.mark.skipif(not is_available(), reason="the built-in model is not installed")
+def test_a_server_ends_well_in_the_middle_of_embedding(tmp_path: Path) -> None:
+    with Server(tmp_path / "data", environment={"COMMONPLACE_EMBEDDER": "minilm"}) as server:
+        for number in range(60):
+            server.create(f"d/{number}", "some words to embed, and some more of them. " * 20)
+        wait_until(lambda: status_of(server, "d/0") == "ready")
+        server.stop()
+    assert server.process.returncode in ENDED_WELL
+    assert "Traceback" not in server.log()
 
 
 def test_a_restart_under_writes_loses_no_document(tmp_path: Path) -> None:

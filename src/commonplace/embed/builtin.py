@@ -17,7 +17,7 @@ from typing import Any
 
 from commonplace.embed.port import Vectors
 from commonplace.embed.script import english_trust
-from commonplace.errors import EmbeddingFailed, NotConfigured
+from commonplace.errors import CommonplaceError, EmbeddingFailed, NotConfigured
 from commonplace.model.vector import np
 
 NAME = "all-MiniLM-L6-v2"
@@ -35,30 +35,33 @@ class MiniLm:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loaded: tuple[Any, Any] | None = None
-        self._threads = ThreadPoolExecutor(
-            max(1, os.cpu_count() or 1), thread_name_prefix="commonplace-embed"
-        )
+        # Pools, because their threads are waited for at the end: one that is cut off inside of
+        # onnxruntime takes the whole process down with it. A query does not queue behind a batch.
+        cores = max(1, os.cpu_count() or 1)
+        self._batches = ThreadPoolExecutor(cores, thread_name_prefix="commonplace-embed")
+        self._queries = ThreadPoolExecutor(cores, thread_name_prefix="commonplace-embed-query")
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         if not texts:
             return np.empty((0, DIMENSIONS), np.float32)
-        session, tokenizer = self._load()
-
-        def one(text: str) -> Vectors:
-            return _run(session, tokenizer, text)
-
+        threads = self._batches if len(texts) > 1 else self._queries
         try:
-            if len(texts) == 1:
-                return one(texts[0])[np.newaxis, :]
-            return np.stack(list(self._threads.map(one, texts)))
+            return np.stack(list(threads.map(self._embed_one, texts)))
+        except CommonplaceError:
+            raise
         except Exception as problem:
             raise EmbeddingFailed(f"{NAME} could not embed a text: {problem}") from problem
+
+    def _embed_one(self, text: str) -> Vectors:
+        session, tokenizer = self._load()
+        return _run(session, tokenizer, text)
 
     def vector_weight(self, text: str) -> float:
         return english_trust(text)
 
     def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._batches, self._queries):
+            threads.shutdown(wait=False, cancel_futures=True)
 
     def _load(self) -> tuple[Any, Any]:
         with self._lock:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 
 from commonplace.embed.port import Embedder, Vectors
@@ -50,7 +52,7 @@ async def embed(embedder: Embedder, tasks: Sequence[Task]) -> list[Embedded]:
     if not texts:
         return [Embedded(task) for task in tasks]
     try:
-        vectors = await asyncio.to_thread(_checked, embedder, texts)
+        vectors = await asyncio.wrap_future(_begin(embedder, texts))
     except EmbedderUnavailable as error:  # for everybody: asking again for each would not help
         return [_failed(task, error.message, error) for task in tasks]
     except Exception as problem:
@@ -64,6 +66,21 @@ async def embed(embedder: Embedder, tasks: Sequence[Task]) -> list[Embedded]:
         outcomes.append(Embedded(task, vectors[start:end] if task.passages else None))
         start = end
     return outcomes
+
+
+def _begin(embedder: Embedder, texts: Sequence[str]) -> Future[Vectors]:
+    """In a daemon thread: a server does not wait, at its end, for a model that hangs."""
+    future: Future[Vectors] = Future()
+    future.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            future.set_result(_checked(embedder, texts))
+        except BaseException as problem:  # whoever waits for it raises it again
+            future.set_exception(problem)
+
+    threading.Thread(target=run, name="commonplace-index", daemon=True).start()
+    return future
 
 
 def _checked(embedder: Embedder, texts: Sequence[str]) -> Vectors:
