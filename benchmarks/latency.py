@@ -72,7 +72,7 @@ def measure(*, quick: bool) -> list[Finding]:
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
         paths = _import(data, Path(folder), QUICK_ROWS if quick else None)
-        with commonplace(data) as ours:
+        with commonplace(data, embedder="auto") as ours:
             return _measured(ours, Traffic(paths), quick=quick)
 
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -22,7 +22,13 @@ _STOP_SECONDS_MAX = 20
 class ServerProcess:
     """Any command that serves HTTP on the port it is given as `--port`."""
 
-    def __init__(self, command: Sequence[str | Path], *, folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        command: Sequence[str | Path],
+        *,
+        folder: Path | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         self.port = _free_port()
         kept = {
             name: value for name, value in os.environ.items() if not name.startswith("COMMONPLACE_")
@@ -33,7 +39,7 @@ class ServerProcess:
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=self._log,
-            env=kept,
+            env={**kept, **(settings or {})},
             cwd=folder,
         )
         self._measured = psutil.Process(self._process.pid)
@@ -86,10 +92,14 @@ class ServerProcess:
         self.stop()
 
 
-def commonplace(data: Path) -> ServerProcess:
-    """The product, as a user starts it."""
+def commonplace(data: Path, *, embedder: str = "none") -> ServerProcess:
+    """The product, as a user starts it; without a model unless one is measured.
+
+    Embedding what a benchmark has just written would take the processor from what it measures.
+    """
     command = (sys.executable, "-m", "commonplace", "serve", "--data", data)
-    return ServerProcess(command, folder=data.parent)
+    settings = {"COMMONPLACE_EMBEDDER": embedder}
+    return ServerProcess(command, folder=data.parent, settings=settings)
 
 
 def _free_port() -> int:
