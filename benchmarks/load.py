@@ -115,9 +115,14 @@ def send_all(server: ServerProcess, requests: Iterator[bytes], *, connections: i
 
 def fetch(server: ServerProcess, made: bytes) -> bytes:
     """The body of one answer."""
+    return fetch_whole(server, made).partition(b"\r\n\r\n")[2]
+
+
+def fetch_whole(server: ServerProcess, made: bytes) -> bytes:
+    """One answer as it came, with its head."""
     answers: list[bytes] = []
     uvloop.run(_send(server.port, iter((made,)), 1, answers.append))
-    return answers[0].partition(b"\r\n\r\n")[2]
+    return answers[0]
 
 
 async def _send(

@@ -3,25 +3,28 @@
     python -m benchmarks.transport [--quick]
 
 Every server runs `echo` on the same uvicorn, uvloop and httptools. The bare one parses the message
-and answers; the peers are stateless and answer JSON, as ours does.
+and answers; the peers are stateless and answer JSON, as ours does. On the legacy wire the SDK can
+also keep a session, which costs it less.
 """
 
 from __future__ import annotations
 
 import itertools
+import re
 import statistics
 import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import orjson
 
-from benchmarks.load import Stretch, Target, fetch, interleaved, request
+from benchmarks.load import Stretch, Target, fetch, fetch_whole, interleaved, request
 from benchmarks.report import Finding, microseconds, paired_ratio, table
-from benchmarks.servers.peers import FASTMCP, MCP_LOWLEVEL
+from benchmarks.servers.peers import FASTMCP, MCP_LOWLEVEL, MCP_SESSION
 from benchmarks.servers.process import ServerProcess
 from commonplace.protocol.versions import NEWEST_LEGACY, NEWEST_MODERN
 from commonplace.tools.profiles import BUILT_IN
@@ -49,13 +52,18 @@ _PEERS_LISTS = "42.8, 42.0, 25.6, 10.8 KB (peers)"
 
 
 def legacy(
-    path: str, method: str, params: Mapping[str, Any], accept: str = _BOTH_TYPES, **headers: str
+    path: str,
+    method: str,
+    params: Mapping[str, Any],
+    accept: str = _BOTH_TYPES,
+    session: Mapping[str, str] = MappingProxyType({}),
 ) -> bytes:
-    return _message(path, method, params, accept, {**headers, "version": NEWEST_LEGACY.name})
+    headers = {"mcp-protocol-version": NEWEST_LEGACY.name, **session}
+    return _message(path, method, params, accept, headers)
 
 
 def modern(path: str, method: str, params: Mapping[str, Any], accept: str = _BOTH_TYPES) -> bytes:
-    headers = {"version": NEWEST_MODERN.name, "mcp-method": method}
+    headers = {"mcp-protocol-version": NEWEST_MODERN.name, "mcp-method": method}
     if "name" in params:
         headers["mcp-name"] = params["name"]
     return _message(path, method, {**params, "_meta": _META}, accept, headers)
@@ -68,11 +76,8 @@ WIRES = {"legacy": legacy, "modern": modern}
 def _message(
     path: str, method: str, params: Mapping[str, Any], accept: str, headers: Mapping[str, str]
 ) -> bytes:
-    named = {
-        "mcp-protocol-version" if name == "version" else name: headers[name] for name in headers
-    }
     body = orjson.dumps({"jsonrpc": "2.0", "id": next(_ids), "method": method, "params": params})
-    lines = [f"accept: {accept}", *(f"{name}: {value}" for name, value in named.items())]
+    lines = [f"accept: {accept}", *(f"{name}: {value}" for name, value in headers.items())]
     return request("POST", path, body, lines)
 
 
@@ -86,10 +91,12 @@ def measure(*, quick: bool) -> list[Finding]:
             MCP_LOWLEVEL.name: stack.enter_context(MCP_LOWLEVEL.start()),
             FASTMCP.name: stack.enter_context(FASTMCP.start()),
         }
+        in_session = _echo_in_session(stack.enter_context(MCP_SESSION.start()))
         findings = []
         for wire, connections in itertools.product(WIRES, (1, 10)):
             targets = [_echo("ours", ours, wire, "/mcp-bench")]
             targets += [_echo(name, server, wire, "/mcp") for name, server in servers.items()]
+            targets += [in_session] if wire == "legacy" else []
             found = interleaved(targets, connections=connections, rounds=rounds, seconds=seconds)
             findings += _against_others(f"echo, {wire}, {connections} conn.", found)
         findings += _stream_against_json(ours, rounds, seconds)
@@ -100,6 +107,16 @@ def measure(*, quick: bool) -> list[Finding]:
 def _echo(name: str, server: ServerProcess, wire: str, path: str) -> Target:
     # Each with an id of its own: a server may remember those that are under way.
     return Target(name, server, [WIRES[wire](path, "tools/call", _ECHO) for _ in range(100)])
+
+
+def _echo_in_session(server: ServerProcess) -> Target:
+    client = {"name": "benchmark", "version": "1"}
+    hello = {"protocolVersion": NEWEST_LEGACY.name, "capabilities": {}, "clientInfo": client}
+    head = fetch_whole(server, legacy("/mcp", "initialize", hello)).decode()
+    (session,) = re.findall(r"\r\nmcp-session-id: (\S+)", head, re.IGNORECASE)
+    with_id = {"mcp-session-id": session}
+    calls = [legacy("/mcp", "tools/call", _ECHO, session=with_id) for _ in range(100)]
+    return Target(MCP_SESSION.name, server, calls)
 
 
 def _against_others(what: str, found: dict[str, list[Stretch]]) -> list[Finding]:

@@ -29,7 +29,8 @@ if __name__ == "__main__":
     parser.add_argument("--port", type=int, required=True)
     options = parser.parse_args()
     catalog.BY_NAME["echo"] = ToolSpec("echo", "Echo", "Say it again.", Echo, "read", echo)
-    made = settings.load({"data": options.data, "profiles": {"bench": ["echo"]}}, {})
+    chosen = {"data": options.data, "profiles": {"bench": ["echo"]}, "embedder": "none"}
+    made = settings.load(chosen, {})
     runtime = wiring.build_runtime(made)
     server(wiring.build_application(made, runtime), "127.0.0.1", options.port).run()
     runtime.store.close()

@@ -21,13 +21,13 @@ def echo(text: str) -> dict[str, str]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--stateful", action="store_true")
     options = parser.parse_args()
     uvicorn.run(
-        server.http_app(path="/mcp", json_response=True, stateless_http=not options.stateful),
+        server.http_app(path="/mcp", json_response=True, stateless_http=True),
         port=options.port,
         access_log=False,
         log_level="warning",
         server_header=False,
         timeout_keep_alive=75,
+        timeout_graceful_shutdown=1,
     )

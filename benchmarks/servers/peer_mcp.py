@@ -1,6 +1,6 @@
 # Runs in an environment of its own, with a library the project's type checker does not see.
 # mypy: ignore-errors
-"""The official SDK's low-level server with the same `echo`, stateless, answering JSON."""
+"""The official SDK's low-level server with the same `echo`, answering JSON."""
 
 from __future__ import annotations
 
@@ -49,4 +49,5 @@ if __name__ == "__main__":
         log_level="warning",
         server_header=False,
         timeout_keep_alive=75,
+        timeout_graceful_shutdown=1,
     )

@@ -22,12 +22,14 @@ class Peer:
     name: str
     package: str
     script: str
+    options: tuple[str, ...] = ()
 
     def start(self) -> ServerProcess:
-        return ServerProcess((_python(self.package), _HERE / self.script))
+        return ServerProcess((_python(self.package), _HERE / self.script, *self.options))
 
 
 MCP_LOWLEVEL = Peer("mcp 2.3.0 low-level", "mcp==2.3.0", "peer_mcp.py")
+MCP_SESSION = Peer("the same in a session", "mcp==2.3.0", "peer_mcp.py", ("--stateful",))
 FASTMCP = Peer("fastmcp 4.1.2", "fastmcp==4.1.2", "peer_fastmcp.py")
 
 

@@ -49,7 +49,7 @@ from commonplace.web.stream import Notify, send_frame, send_stream
 NotificationStatus = Literal["auto", "202", "204"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # made for every request: frozen costs three times as much
 class Exchange:
     """One HTTP request on its way through the endpoint."""
 
