@@ -1,6 +1,6 @@
 """Search at size: every tool's p50 and p95, recall against the exact answer, beside other engines.
 
-    python -m benchmarks.search [--chunks 10000,100000] [--queries 200] [--no-peers]
+    python -m benchmarks.search [--chunks 10000,100000] [--queries 200] [--no-peers] [--store DIR]
 
 Texts have Zipf-distributed words, vectors lie in clusters as real ones do. The store is filled by
 SQL, because embedding a million passages would take hours and is not what is measured. Peers get
@@ -42,7 +42,8 @@ from commonplace.tools.spec import Call, Runtime
 Floats = npt.NDArray[np.float32]
 
 DIMENSIONS = 384
-CLUSTERS = 2_000
+PER_CLUSTER = 50
+"""Passages about the same thing, however many there are in all."""
 PER_DOCUMENT = 10
 TAGS = 20
 """A twentieth of the documents has each tag: the filter of five percent."""
@@ -94,12 +95,13 @@ def unit(rows: Floats) -> Floats:
 
 def make_vectors(count: int, queries: int) -> tuple[Floats, Floats]:
     rng = np.random.default_rng(7)
-    centres = rng.standard_normal((CLUSTERS, DIMENSIONS), np.float32)
+    clusters = max(1, count // PER_CLUSTER)
+    centres = rng.standard_normal((clusters, DIMENSIONS), np.float32)
     rows = np.empty((count, DIMENSIONS), np.float32)
     for start in range(0, count, 50_000):
         end = min(count, start + 50_000)
         noise = rng.standard_normal((end - start, DIMENSIONS), np.float32)
-        rows[start:end] = unit(centres[rng.integers(0, CLUSTERS, end - start)] + 0.8 * noise)
+        rows[start:end] = unit(centres[rng.integers(0, clusters, end - start)] + 0.8 * noise)
     asked = rows[rng.integers(0, count, queries)]
     return rows, unit(asked + 0.03 * rng.standard_normal(asked.shape).astype(np.float32))
 

@@ -65,16 +65,18 @@ def search_documents(
 
 
 def _by_document(reader: Reader, fused: Sequence[Fused], limit: int) -> list[DocumentHit]:
-    views = reader.lexical.passages(one.chunk_key for one in fused)
-    hits: dict[str, DocumentHit] = {}
+    """The best documents, each by its best passage; only what is shown of them is read."""
+    document_of = reader.lexical.documents_of(one.chunk_key for one in fused)
+    best: dict[str, list[Fused]] = {}
     for one in fused:
-        view = views.get(one.chunk_key)
-        if view is None:
+        document_id = document_of.get(one.chunk_key)
+        if document_id is None or (len(best) == limit and document_id not in best):
             continue
-        hit = hits.get(view.document_id)
-        if hit is None:
-            if len(hits) < limit:
-                hits[view.document_id] = DocumentHit(one.score, [view])
-        elif len(hit.passages) < _PASSAGES_PER_DOCUMENT:
-            hit.passages.append(view)
-    return list(hits.values())
+        passages = best.setdefault(document_id, [])
+        if len(passages) < _PASSAGES_PER_DOCUMENT:
+            passages.append(one)
+    views = reader.lexical.passages(one.chunk_key for some in best.values() for one in some)
+    return [
+        DocumentHit(passages[0].score, [views[one.chunk_key] for one in passages])
+        for passages in best.values()
+    ]

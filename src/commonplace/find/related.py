@@ -7,7 +7,8 @@ from typing import Any
 from commonplace.limits import RELATED_MAX, RELATED_SNIPPET_CHARS_MAX
 from commonplace.model.document import Document
 from commonplace.store.port import PassageView, Reader
-from commonplace.text.tokens import parse_query, snippet
+from commonplace.text.snippet import snippet
+from commonplace.text.tokens import parse_query
 
 _PASSAGES_LOOKED_AT = 30
 """The document itself matches its own title in many passages."""

@@ -10,7 +10,8 @@ import orjson
 from commonplace.find.documents import DocumentHit
 from commonplace.limits import HIT_LABEL_CHARS_MAX, SNIPPET_CHARS_MAX
 from commonplace.store.port import PassageView
-from commonplace.text.tokens import Query, highlight_spans, snippet
+from commonplace.text.snippet import Match, cut, matches, spans
+from commonplace.text.tokens import Query
 
 _VIEWS = ((SNIPPET_CHARS_MAX, 160), (SNIPPET_CHARS_MAX,), (200,), (120,), (60,))
 """How many characters of each passage are shown, from the fullest view to the shortest."""
@@ -24,8 +25,9 @@ def shown_hits(hits: Sequence[DocumentHit], query: Query, bytes_max: int) -> lis
     left_bytes = bytes_max
     for position, hit in enumerate(hits):
         share_bytes = left_bytes // (len(hits) - position)
+        places = [matches(passage.text, query) for passage in hit.passages]
         for view in _VIEWS:
-            item = _shown(hit, query, view)
+            item = _shown(hit, places, view)
             size_bytes = len(orjson.dumps(item)) + 1
             if size_bytes <= share_bytes:
                 break
@@ -36,27 +38,28 @@ def shown_hits(hits: Sequence[DocumentHit], query: Query, bytes_max: int) -> lis
     return shown
 
 
-def _shown(hit: DocumentHit, query: Query, view: Sequence[int]) -> dict[str, Any]:
+def _shown(
+    hit: DocumentHit, places: Sequence[Sequence[Match]], view: Sequence[int]
+) -> dict[str, Any]:
     first = hit.passages[0]
     return {
         "document_id": first.document_id,
         "title": _label(first.title),
         "score": round(hit.score, 4),
         "passages": [
-            _shown_passage(passage, query, chars_max)
-            for passage, chars_max in zip(hit.passages, view, strict=False)
+            _shown_passage(passage, found, chars_max)
+            for passage, found, chars_max in zip(hit.passages, places, view, strict=False)
         ],
     }
 
 
-def _shown_passage(passage: PassageView, query: Query, chars_max: int) -> dict[str, Any]:
-    text, start = snippet(passage.text, query, chars_max)
+def _shown_passage(passage: PassageView, found: Sequence[Match], chars_max: int) -> dict[str, Any]:
+    text, start = cut(passage.text, found, chars_max)
     shown: dict[str, Any] = {"snippet": text, "start": passage.start + start}
     if passage.heading:
         shown["heading"] = _label(passage.heading)
-    matches = [[begin, end] for begin, end in highlight_spans(text, query)][:_MATCHES_MAX]
-    if matches:
-        shown["matches"] = matches
+    if inside := spans(found, start, start + len(text)):
+        shown["matches"] = [[begin, end] for begin, end in inside[:_MATCHES_MAX]]
     return shown
 
 

@@ -151,6 +151,10 @@ class LexicalReads(Protocol):
         """Those of these passages that the query would find."""
         ...
 
+    def documents_of(self, chunk_keys: Iterable[int]) -> dict[int, str]:
+        """The document that each of these passages is of; those that are gone are left out."""
+        ...
+
     def passages(self, chunk_keys: Iterable[int]) -> dict[int, PassageView]:
         """What can be shown of these passages; those that are gone are left out."""
         ...

@@ -65,6 +65,7 @@ LOOKS: dict[str, Look] = {
         parse_query("giraffe"), EVERY_KEY
     ),
     "lexical.source_names": lambda reader, _: reader.lexical.source_names([SECRET]),
+    "lexical.documents_of": lambda reader, _: reader.lexical.documents_of(EVERY_KEY),
     "lexical.passages": lambda reader, _: reader.lexical.passages(EVERY_KEY),
     "lexical.passages_at": lambda reader, _: reader.lexical.passages_at([(SECRET, 0)]),
     "lexical.sources": lambda reader, _: [

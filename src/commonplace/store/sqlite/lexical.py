@@ -29,6 +29,7 @@ from commonplace.text.tokens import Query, index_terms, to_fts5
 
 _SCORED: rows.Kinds = (int, float)
 _NAMED: rows.Kinds = (str, str)
+_OWNED: rows.Kinds = (int, str)
 _VIEW: rows.Kinds = (int, str, int, str, str, str, int, int, str, str, str)
 
 _SQL = statements.load("commonplace.store.sqlite", "lexical.sql")
@@ -102,6 +103,11 @@ class Lexical:
             return set()
         values = {**range_values(self._scope), "match": to_fts5(query), "chunk_keys": keys}
         return {row[0] for row in self._raw.execute(_SQL["matching"], values)}
+
+    def documents_of(self, chunk_keys: Iterable[int]) -> dict[int, str]:
+        listed = {"chunk_keys": orjson.dumps(list(chunk_keys)).decode()}
+        found = self._raw.execute(_SQL["documents_of"], {**range_values(self._scope), **listed})
+        return {row[0]: row[1] for row in (rows.require(row, _OWNED) for row in found)}
 
     def passages(self, chunk_keys: Iterable[int]) -> dict[int, PassageView]:
         keys = orjson.dumps(list(chunk_keys)).decode()

@@ -13,7 +13,8 @@ from commonplace.limits import (
     SNIPPET_CHARS_MAX,
 )
 from commonplace.store.port import PassageView, Reader, Scored
-from commonplace.text.tokens import Query, snippet
+from commonplace.text.snippet import snippet
+from commonplace.text.tokens import Query
 from commonplace.tools.rag.fields import (
     Clock,
     RagFilters,

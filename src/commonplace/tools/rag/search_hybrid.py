@@ -22,7 +22,8 @@ from commonplace.limits import (
     SNIPPET_CHARS_MAX,
 )
 from commonplace.store.port import PassageView, Reader
-from commonplace.text.tokens import Query, snippet
+from commonplace.text.snippet import snippet
+from commonplace.text.tokens import Query
 from commonplace.tools.rag.fields import (
     CandidateCount,
     Clock,

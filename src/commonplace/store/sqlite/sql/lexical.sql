@@ -50,6 +50,15 @@ WHERE t.chunk_terms MATCH :match AND t.rowid IN (SELECT value FROM json_each(:ch
   AND d.namespace = :namespace AND d.deleted_at_us IS NULL
   AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end);
 
+-- name: documents_of
+-- The document of each of these passages, without reading the passages themselves.
+SELECT c.chunk_key, d.document_id
+FROM json_each(:chunk_keys) k
+CROSS JOIN chunks c ON c.chunk_key = k.value
+CROSS JOIN documents d USING (document_key)
+WHERE d.namespace = :namespace AND d.deleted_at_us IS NULL
+  AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end);
+
 -- name: passages
 -- Passages by key with what is shown of them, in one statement however many there are.
 -- CROSS JOIN: begin with the keys; the planner would walk all documents.
