@@ -26,6 +26,7 @@ from typing import Any
 import apsw
 import numpy as np
 import numpy.typing as npt
+import psutil
 
 from benchmarks.report import percentile
 from commonplace import settings
@@ -34,6 +35,7 @@ from commonplace.find.query_vector import QueryVectors
 from commonplace.keep.fetch import Fetcher
 from commonplace.limits import Limits
 from commonplace.store.open import DATABASE_NAME, open_store
+from commonplace.store.port import Reader, Store
 from commonplace.store.sqlite.vector_index import pack
 from commonplace.tools.call import call as call_tool
 from commonplace.tools.catalog import BY_NAME
@@ -214,6 +216,7 @@ def measure_ours(folder: Path, corpus: Corpus) -> list[Measured]:
         query_vectors=QueryVectors(Known(corpus)),
     )
     loop = asyncio.new_event_loop()
+    _load_vectors(runtime.store, loop, len(corpus.vectors))
 
     def ask(tool: str, arguments: Callable[[int], dict[str, Any]]) -> Callable[[int], Any]:
         def run(number: int) -> Any:
@@ -263,6 +266,20 @@ def measure_ours(folder: Path, corpus: Corpus) -> list[Measured]:
     runtime.store.close()
     loop.close()
     return measured
+
+
+def _load_vectors(store: Store, loop: asyncio.AbstractEventLoop, chunks: int) -> None:
+    """As a server does before its first search; what that takes of time and memory."""
+    before_bytes, started_s = psutil.Process().memory_info().rss, time.perf_counter()
+    while loop.run_until_complete(store.read(LOCAL.scope, _load_page)):
+        pass
+    taken_s = time.perf_counter() - started_s
+    taken_mb = (psutil.Process().memory_info().rss - before_bytes) / 1e6
+    print(f"{chunks:,}: vectors in memory after {taken_s:.1f} s, {taken_mb:.0f} MB", flush=True)
+
+
+def _load_page(reader: Reader) -> bool:
+    return reader.vectors.load_page(Known.identity)
 
 
 def _by_text(name: str, corpus: Corpus, filters: dict[str, Any]) -> Callable[[int], dict[str, Any]]:
@@ -315,17 +332,25 @@ def main() -> None:
     parser.add_argument("--chunks", default="10000,100000")
     parser.add_argument("--queries", type=int, default=200)
     parser.add_argument("--no-peers", action="store_true")
+    parser.add_argument("--store", type=Path, help="keep what was filled there, to use it again")
     options = parser.parse_args()
     print("| chunks | what | p50 ms | p95 ms | recall@10 |\n|---|---|---|---|---|", flush=True)
     for chunks in map(int, options.chunks.split(",")):
         with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            vectors, queries = make_vectors(chunks, options.queries)
-            texts = fill(folder, vectors, options.queries)
-            corpus = Corpus(vectors, queries[: len(texts)], texts)
+            folder = Path(name) if options.store is None else options.store / str(chunks)
+            corpus = _filled(folder, chunks, options.queries)
             ours = measure_ours(folder, corpus)
             if not options.no_peers:
-                _compare(ours[0], measure_peers(folder, corpus), chunks)
+                _compare(ours[0], measure_peers(Path(name), corpus), chunks)
+
+
+def _filled(folder: Path, chunks: int, queries: int) -> Corpus:
+    vectors, asked = make_vectors(chunks, queries)
+    kept = folder / f"queries-{queries}.json"
+    if not kept.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps(fill(folder, vectors, queries)))
+    return Corpus(vectors, asked, json.loads(kept.read_text()))
 
 
 def _compare(ours: Measured, peers: Sequence[Measured], chunks: int) -> None:
