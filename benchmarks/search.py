@@ -35,7 +35,7 @@ from commonplace.find.query_vector import QueryVectors
 from commonplace.keep.fetch import Fetcher
 from commonplace.limits import Limits
 from commonplace.store.open import DATABASE_NAME, open_store
-from commonplace.store.port import Reader, Store
+from commonplace.store.port import Store
 from commonplace.store.sqlite.vector_index import pack
 from commonplace.tools.call import call as call_tool
 from commonplace.tools.catalog import BY_NAME
@@ -271,15 +271,10 @@ def measure_ours(folder: Path, corpus: Corpus) -> list[Measured]:
 def _load_vectors(store: Store, loop: asyncio.AbstractEventLoop, chunks: int) -> None:
     """As a server does before its first search; what that takes of time and memory."""
     before_bytes, started_s = psutil.Process().memory_info().rss, time.perf_counter()
-    while loop.run_until_complete(store.read(LOCAL.scope, _load_page)):
-        pass
+    loop.run_until_complete(store.load_vectors(Known.identity))
     taken_s = time.perf_counter() - started_s
     taken_mb = (psutil.Process().memory_info().rss - before_bytes) / 1e6
     print(f"{chunks:,}: vectors in memory after {taken_s:.1f} s, {taken_mb:.0f} MB", flush=True)
-
-
-def _load_page(reader: Reader) -> bool:
-    return reader.vectors.load_page(Known.identity)
 
 
 def _by_text(name: str, corpus: Corpus, filters: dict[str, Any]) -> Callable[[int], dict[str, Any]]:

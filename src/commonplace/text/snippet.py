@@ -91,14 +91,18 @@ def _matches(text: str, query: Query) -> Iterator[Match]:
     """Every place where a word of the query stands, with the stem that it matched."""
     words = (*query.terms, *query.title_terms, *chain.from_iterable(query.phrases))
     sought = frozenset(chain.from_iterable(map(_sought_stems, words)))
+    initials = {key[0] for key in sought}  # a stem begins as its word does, and stemming is dear
     prefixes = tuple(map(fold_accents, query.prefixes))
     folded, places = aligned_fold(text)
     camel = has_camel(text)
     for begin, lexeme in lexeme_spans(folded):
         plain = lexeme.isascii() and lexeme.isalnum()
         for offset, length, form in [(0, len(lexeme), lexeme)] if plain else _pieces(lexeme):
+            is_prefixed = bool(prefixes) and form.startswith(prefixes)
+            if not is_prefixed and form[0] not in initials:
+                continue
             key = stem(form)
-            if key in sought or (prefixes and form.startswith(prefixes)):
+            if is_prefixed or key in sought:
                 last = begin + offset + length - 1
                 end = last + 1
                 while places[end] == places[last]:  # one character may have become several
