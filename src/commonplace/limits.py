@@ -340,7 +340,7 @@ EXPORT_PATH_BYTES_MAX = 900
 RECUT_BATCH_DOCUMENTS = 100
 """Documents cut anew in one transaction."""
 
-RECUT_BATCH_CHARS = 256 * KIB
+RECUT_BATCH_CHARS = 128 * KIB
 """Text in such a transaction: a tenth of a second in which other processes cannot write."""
 
 RECUT_PAUSE_SECONDS = 0.005
