@@ -279,8 +279,9 @@ FETCH_REDIRECTS_MAX = 3
 TERM_CHARS_MAX = 64
 """A term of the keyword index; holds a SHA-256 in hex, and cuts base64 lines short."""
 
-INDEX_TERMS_MAX = 10_000
-"""Terms indexed for one text; the densest passage (CJK, 4 000 characters) has half of that."""
+INDEX_TERMS_MAX = 20_000
+"""Terms indexed for one text; the densest has five for four characters, so that no passage, cut by
+size as long as may be, has a word that is not found."""
 
 CHUNK_CHARS_TARGET = 900
 """A passage: about 200 tokens of English, what the built-in embedding model reads at once."""
@@ -290,6 +291,21 @@ CHUNK_CHARS_MAX = 1_400
 
 CHUNK_CHARS_MIN = 200
 """A shorter tail joins the passage before it."""
+
+CHUNK_SIZE_CHARS_DEFAULT = 4_000
+"""A window of a source that is cut by size (the seed's value, like the next two)."""
+
+CHUNK_OVERLAP_CHARS_DEFAULT = 400
+"""What a window repeats of the one before; a tenth of the size where another size is chosen."""
+
+CHUNK_MINIMUM_CHARS_DEFAULT = 800
+"""A shorter last window joins the one before; a fifth of the size where another is chosen."""
+
+CHUNK_SIZE_CHARS_MIN = 100
+"""The smallest window: the largest document still has some hundred thousand passages at most."""
+
+CHUNK_SIZE_CHARS_MAX = 8_000
+"""The largest: more than most embedding models read, so a passage is found by its beginning."""
 
 HEADINGS_MAX = 100_000
 """Headings and code fences of one document that are seen as such: 10 MB of them stay quick."""
@@ -321,11 +337,22 @@ EXPORT_NAME_BYTES_MAX = 200
 EXPORT_PATH_BYTES_MAX = 900
 """The whole path inside the export folder; macOS allows 1 024 with the folder's own."""
 
+RECUT_BATCH_DOCUMENTS = 100
+"""Documents cut anew in one transaction."""
+
+RECUT_BATCH_CHARS = 128 * KIB
+"""Text in such a transaction: a tenth of a second in which other processes cannot write."""
+
+RECUT_PAUSE_SECONDS = 0.005
+"""Between two of them: whoever waits for the file looks every 2 ms, so it gets its turn."""
+
 DISK_FREE_BYTES_FEW = 1024 * MIB
 """Less free space than this is worth a warning: a write-ahead log and an import need room."""
 
 assert LIST_LIMIT_DEFAULT <= LIST_LIMIT_MAX <= LIST_OFFSET_MAX  # noqa: S101
 assert CHUNK_CHARS_MIN < CHUNK_CHARS_TARGET <= CHUNK_CHARS_MAX  # noqa: S101
+assert CHUNK_SIZE_CHARS_MIN <= CHUNK_SIZE_CHARS_DEFAULT <= CHUNK_SIZE_CHARS_MAX  # noqa: S101
+assert 2 * CHUNK_SIZE_CHARS_MAX * 5 // 4 <= INDEX_TERMS_MAX  # noqa: S101
 assert READ_CUT_CHARS < READ_CHARS_MAX  # noqa: S101
 assert SEARCH_LIMIT_DEFAULT <= SEARCH_LIMIT_MAX  # noqa: S101
 assert INDEX_BATCH_DOCUMENTS <= INDEX_BATCH_PASSAGES  # noqa: S101

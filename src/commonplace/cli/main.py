@@ -28,6 +28,7 @@ from commonplace.cli.lists import ls, search
 from commonplace.cli.reindex import reindex
 from commonplace.cli.revisions import history, restore
 from commonplace.cli.serve import serve
+from commonplace.cli.sources import sources
 from commonplace.cli.stdio import stdio
 from commonplace.errors import CommonplaceError
 
@@ -58,6 +59,7 @@ for command in (
     export,
     index,
     reindex,
+    sources,
     call,
     doctor,
 ):

@@ -8,7 +8,7 @@ from commonplace.errors import NotFound
 from commonplace.model.document import Document, VectorStatus
 from commonplace.model.instant import now_us
 from commonplace.store.port import AuditEntry, Reader, Writer
-from commonplace.text.chunk import chunk_document
+from commonplace.text.chunk import Chunk, cut
 
 VECTOR_SKIP_PREFIXES = ("operations/tasks/comments/", "registries/")
 """High-churn records that are found by path and keyword, not by meaning (the seed's rule)."""
@@ -28,8 +28,7 @@ def commit(writer: Writer, before: Document | None, after: Document, actor: Acto
         stored = writer.documents.insert(after)
     else:
         stored = writer.documents.replace(before, after)
-    chunks = chunk_document(stored.body, stored.mime) if stored.is_live else []
-    writer.lexical.replace(stored, chunks)
+    writer.lexical.replace(stored, _passages(writer, stored))
     writer.outbox.add(stored, "index" if stored.is_live else "remove")
     writer.audit.add(
         AuditEntry(
@@ -43,6 +42,13 @@ def commit(writer: Writer, before: Document | None, after: Document, actor: Acto
         )
     )
     return stored
+
+
+def _passages(writer: Writer, document: Document) -> list[Chunk]:
+    """Asked for in the transaction itself: a source's new definition holds from the next write."""
+    if not document.is_live:
+        return []
+    return cut(document.body, document.mime, writer.sources.chunking(document.source_id))
 
 
 def next_instant_us(before: Document | None) -> int:

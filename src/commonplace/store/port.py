@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from commonplace.access.key import ApiKey
 from commonplace.access.principal import Scope
+from commonplace.model.chunking import Chunking
 from commonplace.model.document import Document, DocumentHead, Revision, VectorStatus
 from commonplace.model.query import NO_FILTER, Filter
 from commonplace.text.chunk import Chunk
@@ -220,6 +221,83 @@ class ApiKeyWrites(ApiKeyReads, Protocol):
         ...
 
 
+class SourceReads(Protocol):
+    def chunking(self, source_id: int) -> Chunking:
+        """How the source's documents are cut. StorageCorrupt where its definition is unusable."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A source as the operator sees it, with what it holds in all namespaces."""
+
+    source_id: int
+    namespace: str
+    """`*`: every namespace has it."""
+    name: str
+    kind: str
+    enabled: bool
+    documents: int
+    chunks: int
+    chunking: Chunking | None
+    """None where the definition cannot be used; `problem` says why."""
+    problem: str
+    is_cut: bool
+    """False while documents from before the last change of its chunking may be cut otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentText:
+    """What passages are made of."""
+
+    document_key: int
+    title: str
+    mime: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class PassagesReplaced:
+    added: int
+    moved: int
+    removed: int
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.moved or self.removed)
+
+
+class SourceUpkeep(SourceReads, Protocol):
+    """The sources and the passages of their documents, across namespaces."""
+
+    def all(self) -> list[Source]: ...
+
+    def set_chunking(self, source_id: int, chunking: Chunking) -> None:
+        """For all that is written from now on; what is there already is `is_cut` no longer."""
+        ...
+
+    def set_cut(self, source_id: int) -> None:
+        """All of its documents are cut as the definition says."""
+        ...
+
+    def last_document(self) -> int:
+        """The newest document key of all."""
+        ...
+
+    def documents(
+        self, source_id: int, *, after: int, through: int, limit: int
+    ) -> list[tuple[int, int]]:
+        """Its live documents in key order: key and length in characters."""
+        ...
+
+    def text(self, source_id: int, document_key: int) -> DocumentText | None:
+        """None: it is deleted, or of another source by now."""
+        ...
+
+    def replace_passages(
+        self, document: DocumentText, chunks: Sequence[Chunk]
+    ) -> PassagesReplaced: ...
+
+
 @dataclass(frozen=True, slots=True)
 class LeasedChange:
     outbox_key: int
@@ -286,6 +364,9 @@ class VectorCoverage:
 class Maintenance(Protocol):
     """The index pipeline's view: by storage key, across namespaces; no tool is given it."""
 
+    @property
+    def sources(self) -> SourceUpkeep: ...
+
     def lease(self, *, limit: int, now_us: int, leased_until_us: int) -> list[LeasedChange]:
         """Take the oldest due documents that no other worker has."""
         ...
@@ -297,6 +378,10 @@ class Maintenance(Protocol):
     def retry(self, change: LeasedChange, *, not_before_us: int, error: str) -> None: ...
     def park(self, change: LeasedChange, error: str) -> None: ...
     def enqueue(self, document_keys: Iterable[int], model_id: int, at_us: int) -> int: ...
+
+    def enqueue_cut(self, document_key: int, at_us: int) -> None:
+        """The document has new passages without being edited; not if it is kept out of vectors."""
+        ...
 
     def last_change(self) -> int:
         """The newest outbox key; `queued` says how many up to one are still to be dealt with."""
@@ -354,6 +439,8 @@ class Writer(Protocol):
     def revisions(self) -> RevisionReads: ...
     @property
     def lexical(self) -> LexicalWrites: ...
+    @property
+    def sources(self) -> SourceReads: ...
     @property
     def outbox(self) -> OutboxWrites: ...
     @property

@@ -17,6 +17,7 @@ from commonplace.limits import (
     HEADING_CHARS_MAX,
     HEADINGS_MAX,
 )
+from commonplace.model.chunking import Chunking
 from commonplace.text.borders import Border, Pieces
 
 _HEADING_LEVELS = 6
@@ -57,6 +58,15 @@ class Chunk:
     end: int
     heading: str
     text: str
+
+
+def cut(body: str, mime: str, chunking: Chunking) -> list[Chunk]:
+    """Passages as the document's source wants them."""
+    if chunking.by == "size":
+        return chunk_by_size(
+            body, chunking.size_chars, chunking.overlap_chars, chunking.minimum_chars
+        )
+    return chunk_document(body, mime)
 
 
 def chunk_document(body: str, mime: str = "text/markdown") -> list[Chunk]:

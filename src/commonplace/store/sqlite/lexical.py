@@ -1,9 +1,7 @@
-"""Passages and the keyword index over them."""
+"""The keyword index over the passages, and what is shown of them."""
 
 from __future__ import annotations
 
-import hashlib
-from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -22,10 +20,11 @@ from commonplace.store import statements
 from commonplace.store.port import PassageView, Scored, SourceCounts
 from commonplace.store.sqlite import rows
 from commonplace.store.sqlite.filters import filter_values, range_values
+from commonplace.store.sqlite.passages import replace_passages
 from commonplace.store.sqlite.tiers import tiers
 from commonplace.text.chunk import Chunk
 from commonplace.text.facets import facets_of
-from commonplace.text.tokens import Query, index_terms, to_fts5
+from commonplace.text.tokens import Query, to_fts5
 
 _SCORED: rows.Kinds = (int, float)
 _NAMED: rows.Kinds = (str, str)
@@ -137,65 +136,8 @@ class Lexical:
         ]
 
     def replace(self, document: Document, chunks: Sequence[Chunk]) -> None:
-        stored: defaultdict[bytes, deque[tuple[int, int, int, int]]] = defaultdict(deque)
-        key = document.storage_key
-        for chunk_key, digest, *place in self._raw.execute(
-            _SQL["stored_chunks"], {"document_key": key}
-        ):
-            stored[digest].append((chunk_key, *place))
-        title_terms = " ".join(index_terms(document.title))
-        for chunk in chunks:
-            digest = _passage_hash(document.title, chunk)
-            if same := stored.get(digest):
-                chunk_key, *place = same.popleft()
-                if place != [chunk.index, chunk.start, chunk.end]:
-                    self._move(chunk_key, chunk)
-            else:
-                self._insert(key, chunk, digest, title_terms)
-        for gone in stored.values():
-            for chunk_key, *_ in gone:
-                self._delete(chunk_key)
+        replace_passages(self._raw, document.storage_key, document.title, chunks)
         self._replace_facets(document)
-
-    def _move(self, chunk_key: int, chunk: Chunk) -> None:
-        self._raw.execute(
-            _SQL["move_chunk"],
-            {
-                "chunk_key": chunk_key,
-                "chunk_index": chunk.index,
-                "start_char": chunk.start,
-                "end_char": chunk.end,
-            },
-        )
-
-    def _insert(
-        self, document_key: int | None, chunk: Chunk, digest: bytes, title_terms: str
-    ) -> None:
-        (chunk_key,) = self._raw.execute(
-            _SQL["insert_chunk"],
-            {
-                "document_key": document_key,
-                "chunk_index": chunk.index,
-                "start_char": chunk.start,
-                "end_char": chunk.end,
-                "heading": chunk.heading,
-                "body": chunk.text,
-                "content_hash": digest,
-            },
-        ).fetchone()  # type: ignore[misc]
-        self._raw.execute(
-            _SQL["insert_terms"],
-            {
-                "chunk_key": chunk_key,
-                "title": title_terms,
-                "heading": " ".join(index_terms(chunk.heading)),
-                "body": " ".join(index_terms(chunk.text)),
-            },
-        )
-
-    def _delete(self, chunk_key: int) -> None:
-        for statement in ("delete_terms", "log_vectors", "delete_vectors", "delete_chunk"):
-            self._raw.execute(_SQL[statement], {"chunk_key": chunk_key})
 
     def _replace_facets(self, document: Document) -> None:
         key = {"document_key": document.storage_key}
@@ -232,9 +174,3 @@ def _view(row: rows.Row) -> PassageView:
         metadata=orjson.loads(metadata),
         tags=rows.tags(tags),
     )
-
-
-def _passage_hash(title: str, chunk: Chunk) -> bytes:
-    """Everything that is indexed with a passage: when one of these changes, it is a new one."""
-    text = f"{title}\0{chunk.heading}\0{chunk.text}"
-    return hashlib.blake2b(text.encode(), digest_size=16).digest()

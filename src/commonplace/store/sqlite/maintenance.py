@@ -21,6 +21,7 @@ from commonplace.store.port import (
     PendingLag,
 )
 from commonplace.store.sqlite.rows import require
+from commonplace.store.sqlite.sources import SourceUpkeep
 from commonplace.store.sqlite.vector_index import pack
 from commonplace.store.sqlite.vectors import ALL_PASSAGES
 
@@ -30,6 +31,7 @@ _SQL = statements.load("commonplace.store.sqlite", "index.sql")
 class Maintenance:
     def __init__(self, raw: apsw.Connection) -> None:
         self._raw = raw
+        self.sources = SourceUpkeep(raw)
 
     # The outbox
 
@@ -72,6 +74,13 @@ class Maintenance:
                 for statement in ("forget_parked", "set_pending"):
                     self._raw.execute(_SQL[statement], {"document_key": document_key})
         return count
+
+    def enqueue_cut(self, document_key: int, at_us: int) -> None:
+        values = {"document_key": document_key, "at_us": at_us}
+        self._raw.execute(_SQL["enqueue_cut"], values)
+        if self._raw.changes():
+            for statement in ("forget_parked", "set_pending"):
+                self._raw.execute(_SQL[statement], {"document_key": document_key})
 
     def last_change(self) -> int:
         return int(self._value("last_change", {}))

@@ -25,6 +25,7 @@ from commonplace.store.sqlite.journal import Audit, Outbox
 from commonplace.store.sqlite.lexical import Lexical
 from commonplace.store.sqlite.maintenance import Maintenance
 from commonplace.store.sqlite.schema import prepare
+from commonplace.store.sqlite.sources import Sources
 from commonplace.store.sqlite.vectors import VectorMemory, Vectors
 from commonplace.store.sqlite.writer import WriterThread
 
@@ -63,6 +64,10 @@ class Session:
     @cached_property
     def vectors(self) -> Vectors:
         return Vectors(self._raw, self._scope, self._memory)
+
+    @cached_property
+    def sources(self) -> Sources:
+        return Sources(self._raw)
 
     @cached_property
     def outbox(self) -> Outbox:

@@ -51,6 +51,12 @@ WHERE d.document_key = :document_key AND d.deleted_at_us IS NULL AND d.vector_st
       AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.model_id = :model_id AND v.chunk_key = c.chunk_key)
   ));
 
+-- name: enqueue_cut
+-- Passages of a document are new, whatever the model; one that is kept out of vectors stays so.
+INSERT INTO outbox (document_key, revision, kind, at_us)
+SELECT document_key, revision, 'index', :at_us FROM documents
+WHERE document_key = :document_key AND deleted_at_us IS NULL AND vector_status <> 'skipped';
+
 -- name: forget_parked
 -- What was set aside of a document is taken up again by a new change.
 DELETE FROM outbox WHERE document_key = :document_key AND parked = 1;
