@@ -40,6 +40,8 @@ class Fast:
     dimensions = DIMENSIONS
     identity = f"{NAME}/{FILES[WEIGHTS][:12]}/mean/{EMBED_CHARS_MAX}"
     similarity_min = 0.2
+    """Of passages that answer a question, one in fifty is below this. The nearest of those that do
+    not are often above: it cannot tell them apart as well as minilm."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
