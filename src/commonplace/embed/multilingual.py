@@ -3,7 +3,7 @@
 A vector depends in its last bits on what else is multiplied with it, so every text runs alone;
 passages are long enough that this costs next to nothing. It runs on one core, one text at a time:
 several threads of BLAS wait for each other so busily that on a machine with other work to do they
-are many times slower than one.
+are slower than one by far.
 """
 
 from __future__ import annotations
