@@ -75,6 +75,7 @@ class Known:
     name = "bench"
     identity = f"bench/{DIMENSIONS}"
     dimensions = DIMENSIONS
+    similarity_min = 0.25
 
     def __init__(self, corpus: Corpus) -> None:
         self._by_text = dict(zip(corpus.texts, corpus.queries, strict=True))

@@ -173,6 +173,9 @@ QUERY_EMBED_SECONDS_MAX = 1.0
 KNOWLEDGE_RESPONSE_BYTES = 6_000
 """An answer of search_knowledge: what an agent can read without losing its thread."""
 
+EMBED_CHARS_MAX = 8_000
+"""What an embedding model without a bound of its own reads of a text; passages are shorter."""
+
 EMBED_BATCH_MAX = 32
 """Texts in one request to an embedding server; some refuse more."""
 

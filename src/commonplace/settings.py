@@ -166,9 +166,10 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "embedder",
-        _one_of("auto", "minilm", "remote", "hashed", "none"),
+        _one_of("auto", "minilm", "fast", "multilingual", "remote", "hashed", "none"),
         "auto",
-        "Where vectors come from: auto is the built-in model if it is installed, else none.",
+        "Where vectors come from: minilm, fast or multilingual on this machine, or a remote "
+        "server; auto is minilm if it is installed, else none.",
     ),
     Setting("embedding_url", _text, "", "Remote embedder: address that /embeddings is added to."),
     Setting("embedding_model", _text, "", "Remote embedder: name of the model."),

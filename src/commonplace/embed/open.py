@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from commonplace.embed import builtin
+from commonplace.embed.fast import Fast
 from commonplace.embed.hashed import Hashed
+from commonplace.embed.minilm import MiniLm
+from commonplace.embed.multilingual import Multilingual
+from commonplace.embed.package import missing
 from commonplace.embed.port import Embedder
 from commonplace.embed.remote import Remote
 from commonplace.errors import ConfigurationError
 
-EMBEDDERS = ("auto", "minilm", "remote", "hashed", "none")
+BUILT_IN: dict[str, type[MiniLm | Fast | Multilingual]] = {
+    "minilm": MiniLm,
+    "fast": Fast,
+    "multilingual": Multilingual,
+}
+EMBEDDERS = ("auto", *BUILT_IN, "remote", "hashed", "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +34,9 @@ def open_embedder(settings: EmbedderSettings) -> Embedder | None:
     """None: keyword search only. Nothing is loaded or connected to yet."""
     match settings.kind:
         case "auto":
-            return builtin.MiniLm() if builtin.is_available() else None
-        case "minilm":
-            if not builtin.is_available():
-                raise ConfigurationError(
-                    "embedder = minilm, but its packages are not installed. From a checkout run "
-                    "'make setup'; or set embedder to auto, remote or none."
-                )
-            return builtin.MiniLm()
+            return None if missing(MiniLm.packages) else MiniLm()
+        case kind if kind in BUILT_IN:
+            return _built_in(kind)
         case "remote":
             return Remote(
                 settings.url,
@@ -45,3 +48,13 @@ def open_embedder(settings: EmbedderSettings) -> Embedder | None:
             return Hashed()
         case _:
             return None
+
+
+def _built_in(kind: str) -> Embedder:
+    model = BUILT_IN[kind]
+    if absent := missing(model.packages):
+        raise ConfigurationError(
+            f"embedder = {kind}, but {', '.join(absent)} is not installed. {model.how_to_get} "
+            "Or set embedder to auto or none."
+        )
+    return model()

@@ -26,6 +26,12 @@ class Embedder(Protocol):
     @property
     def dimensions(self) -> int: ...
 
+    @property
+    def similarity_min(self) -> float:
+        """Nearest is not near: a base without an answer has nearest passages too. Below this cosine
+        a passage is not found for its meaning; -1 where that is not known."""
+        ...
+
     def embed(self, texts: Sequence[str]) -> Vectors:
         """A unit vector for each text, in order. Raises EmbeddingFailed."""
         ...

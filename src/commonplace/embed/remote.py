@@ -51,6 +51,8 @@ class _Answer:
 class Remote:
     """One model behind an address; the key goes into a header and nowhere else."""
 
+    similarity_min = -1.0
+
     def __init__(
         self, url: str, model: str, *, dimensions: int, api_key: str = "", seconds_max: float = 30.0
     ) -> None:

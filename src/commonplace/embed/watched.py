@@ -16,6 +16,7 @@ class Watched:
         self.identity = inner.identity
         self.name = inner.name
         self.dimensions = inner.dimensions
+        self.similarity_min = inner.similarity_min
         self.problem: str | None = None
         """Why the last use failed; None when it worked, or there was none."""
         self.is_used = False

@@ -17,10 +17,6 @@ CANDIDATES_PER_LEG = 100
 VECTOR_WEIGHT = 0.5
 """Of the fused score, for a text in a language the model knows (docs/explain/finding.md)."""
 
-SIMILARITY_MIN = 0.25
-"""Nearest is not near: a base without an answer has nearest passages too, at a cosine around 0.2
-with the built-in model; of passages that do answer, one in fifty is below this."""
-
 _PASSAGES_PER_DOCUMENT = 2
 
 
@@ -44,6 +40,7 @@ def search_documents(
     meaning: Meaning | None,
     *,
     vector_weight: float,
+    similarity_min: float,
     limit: int,
 ) -> Found:
     wanted = Wanted(
@@ -51,7 +48,7 @@ def search_documents(
         where,
         lexical_max=CANDIDATES_PER_LEG,
         vector_max=CANDIDATES_PER_LEG,
-        similarity_min=SIMILARITY_MIN,
+        similarity_min=similarity_min,
     )
     found = gather(reader, wanted, meaning)
     fused = weighted_scores(

@@ -52,7 +52,13 @@ async def handle(call: Call, given: SearchKnowledge) -> Answer:
 
     def search(reader: Reader) -> tuple[Found, int]:
         found = search_documents(
-            reader, query, where, meaning, vector_weight=weight, limit=given.limit
+            reader,
+            query,
+            where,
+            meaning,
+            vector_weight=weight,
+            similarity_min=-1.0 if embedder is None else embedder.similarity_min,
+            limit=given.limit,
         )
         return found, _pending(reader, embedder)
 

@@ -1,4 +1,4 @@
-"""The built-in model: all-MiniLM-L6-v2, int8, on onnxruntime, its weights from a package.
+"""`minilm`: all-MiniLM-L6-v2, int8, on onnxruntime; the model that `auto` takes.
 
 Dynamic int8 makes a vector depend on its batch-mates, so every text runs alone: repeatable to the
 bit, as fast, and a quarter of the memory. Several texts use several threads instead.
@@ -6,8 +6,6 @@ bit, as fast, and a quarter of the memory. Several texts use several threads ins
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
 import os
 import threading
 from collections.abc import Sequence
@@ -15,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from commonplace.embed.package import published_files
 from commonplace.embed.port import Vectors
 from commonplace.embed.script import english_trust
 from commonplace.errors import CommonplaceError, EmbeddingFailed, NotConfigured
@@ -22,15 +21,25 @@ from commonplace.model.vector import np
 
 NAME = "all-MiniLM-L6-v2"
 DATA_PACKAGE = "commonplace_minilm"
-MODEL_SHA256 = "afdb6f1a0e45b715d0bb9b11772f032c399babd23bfc31fed1c170afc848bdb1"
+MODEL, TOKENIZER = "model_quantized.onnx", "tokenizer.json"
+FILES = {
+    MODEL: "afdb6f1a0e45b715d0bb9b11772f032c399babd23bfc31fed1c170afc848bdb1",
+    TOKENIZER: "754fbace50a65eb13073189fde35f561d96d630920b6a65bbf8dbadf9a4896c3",
+}
 DIMENSIONS = 384
 TOKENS_MAX = 256
 
 
 class MiniLm:
+    packages = (DATA_PACKAGE, "onnxruntime", "tokenizers")
+    how_to_get = "From a checkout, 'make setup' builds and installs it."
+
     name = NAME
     dimensions = DIMENSIONS
-    identity = f"{NAME}/int8/{MODEL_SHA256[:12]}/mean/{TOKENS_MAX}"
+    identity = f"{NAME}/int8/{FILES[MODEL][:12]}/mean/{TOKENS_MAX}"
+    similarity_min = 0.25
+    """What does not answer a question is at a cosine around 0.2; of passages that do, one in fifty
+    is below this."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -66,43 +75,27 @@ class MiniLm:
     def _load(self) -> tuple[Any, Any]:
         with self._lock:
             if self._loaded is None:
-                self._loaded = _load(_data_folder())
+                files = published_files(DATA_PACKAGE, FILES, how_to_get=self.how_to_get)
+                self._loaded = _load(files)
             return self._loaded
 
 
-def is_available() -> bool:
-    """Can it be loaded? Looks for the packages without importing them."""
-    needed = (DATA_PACKAGE, "onnxruntime", "tokenizers")
-    return all(importlib.util.find_spec(package) is not None for package in needed)
-
-
-def _data_folder() -> Path:
-    found = importlib.util.find_spec(DATA_PACKAGE)
-    if found is None or found.origin is None:
-        raise NotConfigured(
-            "The built-in embedding model is not installed; keyword search works without. "
-            "From a checkout, 'make setup' builds and installs it."
-        )
-    return Path(found.origin).parent
-
-
-def _load(folder: Path) -> tuple[Any, Any]:
+def _load(files: dict[str, Path]) -> tuple[Any, Any]:
     try:
         import onnxruntime
         import tokenizers
     except ImportError:
         raise NotConfigured(
-            "The built-in model needs two packages: pip install 'commonplace[minilm]'"
+            "The model needs two packages: pip install 'commonplace[minilm]'"
         ) from None
-    weights = (folder / "model_quantized.onnx").read_bytes()
-    if hashlib.sha256(weights).hexdigest() != MODEL_SHA256:
-        raise NotConfigured("The built-in model's file is not the one that was published.")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    session = onnxruntime.InferenceSession(weights, options, providers=["CPUExecutionProvider"])
-    tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    session = onnxruntime.InferenceSession(
+        str(files[MODEL]), options, providers=["CPUExecutionProvider"]
+    )
+    tokenizer = tokenizers.Tokenizer.from_file(str(files[TOKENIZER]))
     tokenizer.no_padding()
     tokenizer.enable_truncation(TOKENS_MAX)
     return session, tokenizer

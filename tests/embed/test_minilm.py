@@ -1,0 +1,63 @@
+"""all-MiniLM-L6-v2, with its real weights: it knows what is meant, and it is what auto takes."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from commonplace.embed.minilm import MiniLm
+from commonplace.embed.open import EmbedderSettings, open_embedder
+from tests.embed.built_in import needs
+
+NEAR = (
+    ("How do I reset my password?", "Steps to recover a forgotten login"),
+    ("The database is locked by another process", "Two programs write to the same SQLite file"),
+    ("giraffes eat leaves of acacia trees", "what do tall African animals feed on"),
+)
+FAR = ("Quarterly revenue grew by eight percent", "A recipe for sourdough bread with rye flour")
+
+
+@needs("minilm")
+def test_what_is_meant_alike_is_near() -> None:
+    model = MiniLm()
+    for one, other in NEAR:
+        vectors = model.embed([one, other, *FAR])
+        cosines = vectors[1:] @ vectors[0]
+        assert cosines[0] > model.similarity_min
+        assert cosines[0] > 2 * max(cosines[1:])
+
+
+@needs("minilm")
+def test_it_reads_as_far_as_it_can() -> None:
+    long = "word " * 300
+    first, second = MiniLm().embed([long, long + "and something quite different"])
+    assert first.tobytes() == second.tobytes()
+
+
+@needs("minilm")
+def test_auto_chooses_it() -> None:
+    assert isinstance(open_embedder(EmbedderSettings("auto")), MiniLm)
+
+
+@pytest.mark.parametrize("package", MiniLm.packages)
+def test_without_it_auto_goes_on_with_keywords_only(
+    package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util,
+        "find_spec",
+        lambda name, *more: None if name == package else find_spec(name, *more),
+    )
+    assert open_embedder(EmbedderSettings("auto")) is None
+
+
+def test_it_trusts_itself_only_with_scripts_it_knows() -> None:
+    model = MiniLm()
+    assert model.vector_weight("plain English words") == 1.0
+    assert model.vector_weight("12 + 34 = 46") == 1.0
+    assert model.vector_weight("Öffnungszeiten für Bürger über Ämter") == 0.5
+    assert model.vector_weight("知识库搜索") == 0.0
+    assert model.vector_weight("ค้นหาความรู้") == 0.0
+    assert model.vector_weight("") == 1.0
