@@ -1,6 +1,6 @@
 """How good the searches are, through a running server, beside plain BM25 on the same texts.
 
-    python -m benchmarks.quality --data DIR [--sets cranfield,chunkeval] [--queries N]
+    python -m benchmarks.quality --data DIR [--sets cranfield,chunkeval] [--embedder fast]
 
 DIR holds folders in BEIR layout: corpus.jsonl (_id, title, text), queries.jsonl (_id, text) and
 qrels.tsv. nDCG@10 and recall@50 (50 is the most a rag tool returns).
@@ -12,7 +12,6 @@ import argparse
 import json
 import math
 import re
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +23,7 @@ from typing import Any
 import apsw
 import httpx2
 
-from benchmarks.servers.process import ServerProcess
+from benchmarks.servers.process import commonplace
 from commonplace.text.words import STOP_WORDS
 
 Ranking = Callable[[str], list[str]]
@@ -164,9 +163,11 @@ def load(url: str, found: RetrievalSet, prefix: str) -> float:
             time.sleep(0.5)
 
 
-def measure(found: RetrievalSet) -> dict[str, tuple[float, float]]:
-    command = [sys.executable, "-m", "commonplace", "serve", "--data"]
-    with tempfile.TemporaryDirectory() as folder, ServerProcess([*command, folder]) as server:
+def measure(found: RetrievalSet, embedder: str) -> dict[str, tuple[float, float]]:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        commonplace(Path(folder) / "data", embedder=embedder) as server,
+    ):
         prefix, url = f"{found.name}/", f"http://127.0.0.1:{server.port}"
         took_s = load(url, found, prefix)
         print(f"{found.name}: {len(found.documents)} documents ready in {took_s:.0f} s", flush=True)
@@ -196,9 +197,10 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--sets", default="cranfield,chunkeval,xquad_en,xquad_de,xquad_vi")
     parser.add_argument("--queries", type=int, help="only the first N queries of each set")
+    parser.add_argument("--embedder", default="auto")
     options = parser.parse_args()
     results = {
-        name: measure(read_set(options.data / name, options.queries))
+        name: measure(read_set(options.data / name, options.queries), options.embedder)
         for name in options.sets.split(",")
     }
     print("\n| nDCG@10 (recall@50) | " + " | ".join(results) + " | mean |")
@@ -208,6 +210,15 @@ def main() -> None:
         mean = sum(gain for gain, _ in cells) / len(cells)
         shown = " | ".join(f"{gain:.3f} ({found:.2f})" for gain, found in cells)
         print(f"| {way} | {shown} | {mean:.3f} |")
+    _print_ratios(results)
+
+
+def _print_ratios(results: dict[str, dict[str, tuple[float, float]]]) -> None:
+    """What the default search gains over the reference, on each set and on the mean."""
+    ours = [found["search_knowledge"][0] for found in results.values()]
+    plain = [found["BM25 (plain FTS5)"][0] for found in results.values()]
+    ratios = " | ".join(f"{a / b:.3f}" for a, b in zip(ours, plain, strict=True))
+    print(f"| search_knowledge / BM25 | {ratios} | {sum(ours) / sum(plain):.3f} |")
 
 
 if __name__ == "__main__":
