@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from commonplace.embed.port import Embedder
 from commonplace.index.embedding import embedded_text
-from commonplace.store.port import Passage
 from commonplace.store.sqlite.vector_index import pack
+from commonplace.store.upkeep import Passage
 from tests.store.backends import Sqlite
 
 _WANTED = """

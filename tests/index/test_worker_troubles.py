@@ -17,7 +17,7 @@ from commonplace.limits import (
     INDEX_TRIES_MAX,
 )
 from commonplace.model.instant import now_us
-from commonplace.store.port import Maintenance
+from commonplace.store.upkeep import Maintenance
 from tests.index.drained import BAD, drain, paragraphs, passages, status, until
 from tests.index.embedders import PATIENCE_SECONDS, Blocking, Clock, Counting, Failing
 from tests.index.index_state import assert_in_step

@@ -48,6 +48,7 @@ ASIDE: dict[str, set[str]] = {
     "push": {"model", "errors", "limits", "text"},
 }
 SETTINGS_READERS = {"cli", "wiring"}
+PORTS = ("store.port", "store.upkeep", "embed.port")
 PORTS_ONLY = {"keep", "index", "find", "pull", "pack", "consult"}
 
 
@@ -87,9 +88,9 @@ def faults_of(part: str, imported: str) -> str | None:
         return f"{target} is above {part}"
     if LAYERS[target] == LAYERS[part] and (part, target) not in SIDEWAYS:
         return f"{target} is beside {part}"
-    is_port = imported.split(".")[2:3] == ["port"]
-    if part in PORTS_ONLY and target in ("store", "embed") and not is_port:
-        return f"{part} sees only {target}.port"
+    module = ".".join(imported.split(".")[1:3])
+    if part in PORTS_ONLY and target in ("store", "embed") and module not in PORTS:
+        return f"{part} sees only the ports of {target}"
     return None
 
 
@@ -126,7 +127,9 @@ def test_every_part_has_a_height() -> None:
 def test_the_table_refuses_what_it_should() -> None:
     assert faults_of("keep", "commonplace.web.http") == "web is above keep"
     assert faults_of("keep", "commonplace.find.parse") == "find is beside keep"
-    assert faults_of("keep", "commonplace.store.sqlite.store") == "keep sees only store.port"
+    assert (
+        faults_of("keep", "commonplace.store.sqlite.store") == "keep sees only the ports of store"
+    )
     assert faults_of("tools", "commonplace.settings") is not None
     assert faults_of("tools", "commonplace.keep.patch") is None
 

@@ -18,15 +18,8 @@ from commonplace.keep.update import Changes, update
 from commonplace.limits import Limits
 from commonplace.model.document import Document, DocumentHead
 from commonplace.model.query import Filter
-from commonplace.store.port import (
-    Listing,
-    Maintenance,
-    PassageView,
-    Reader,
-    Scored,
-    Store,
-    Writer,
-)
+from commonplace.store.port import Listing, PassageView, Reader, Scored, Store, Writer
+from commonplace.store.upkeep import Maintenance
 from commonplace.text.tokens import parse_query
 
 T = TypeVar("T")

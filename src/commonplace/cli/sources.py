@@ -16,7 +16,7 @@ from commonplace.limits import (
     CHUNK_SIZE_CHARS_DEFAULT,
 )
 from commonplace.model.chunking import CUTS, Chunking, CutBy
-from commonplace.store.port import Source
+from commonplace.store.upkeep import Source
 
 _COLUMNS = ("name", "namespace", "kind", "documents", "passages", "chunking")
 

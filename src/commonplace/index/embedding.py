@@ -13,7 +13,7 @@ from commonplace.embed.port import Embedder, Vectors
 from commonplace.errors import CommonplaceError, EmbedderUnavailable, EmbeddingFailed
 from commonplace.index import metrics
 from commonplace.limits import INDEX_ERROR_CHARS_MAX
-from commonplace.store.port import DocumentState, Passage
+from commonplace.store.upkeep import DocumentState, Passage
 
 _log = logging.getLogger("commonplace.index")
 

@@ -21,7 +21,8 @@ from commonplace.limits import (
 )
 from commonplace.model.chunking import Chunking
 from commonplace.model.instant import now_us
-from commonplace.store.port import Maintenance, Store
+from commonplace.store.port import Store
+from commonplace.store.upkeep import Maintenance
 from commonplace.text.chunk import cut
 
 

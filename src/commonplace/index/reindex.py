@@ -21,7 +21,8 @@ from commonplace.limits import (
     INDEX_SWEEP_DOCUMENTS,
     VECTOR_CHANGES_KEPT,
 )
-from commonplace.store.port import Maintenance, Store
+from commonplace.store.port import Store
+from commonplace.store.upkeep import Maintenance
 
 _POLL_SECONDS = 0.2
 

@@ -17,7 +17,8 @@ from commonplace.limits import (
     VECTOR_CHANGES_KEPT,
 )
 from commonplace.model.instant import now_us
-from commonplace.store.port import Maintenance, Store
+from commonplace.store.port import Store
+from commonplace.store.upkeep import Maintenance
 
 _WRITTEN_AT_ONCE = 500
 """Rows changed in one transaction: others write in between."""

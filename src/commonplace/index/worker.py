@@ -29,7 +29,8 @@ from commonplace.limits import (
     VECTOR_CHANGES_KEPT,
 )
 from commonplace.model.instant import now_us
-from commonplace.store.port import LeasedChange, Maintenance, Store
+from commonplace.store.port import Store
+from commonplace.store.upkeep import LeasedChange, Maintenance
 
 _log = logging.getLogger("commonplace.index")
 

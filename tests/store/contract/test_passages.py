@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from commonplace.model.document import Document
-from commonplace.store.port import Maintenance
+from commonplace.store.upkeep import Maintenance
 from commonplace.text.chunk import Chunk
 from tests.store.backends import Backend
 from tests.store.kept import Kept

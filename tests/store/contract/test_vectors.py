@@ -14,7 +14,7 @@ from commonplace.access.principal import Scope
 from commonplace.limits import Limits
 from commonplace.model.document import Document
 from commonplace.model.query import NO_FILTER, Filter
-from commonplace.store.port import Maintenance
+from commonplace.store.upkeep import Maintenance
 from commonplace.text.chunk import Chunk
 from tests.store.backends import Backend
 from tests.store.kept import EVERYTHING, HASHED, Kept, Two

@@ -12,7 +12,11 @@ import apsw
 
 from commonplace.model.vector import Vectors
 from commonplace.store import statements
-from commonplace.store.port import (
+from commonplace.store.sqlite.rows import require
+from commonplace.store.sqlite.sources import SourceUpkeep
+from commonplace.store.sqlite.vector_index import pack
+from commonplace.store.sqlite.vectors import ALL_PASSAGES
+from commonplace.store.upkeep import (
     DocumentState,
     IndexCounts,
     LeasedChange,
@@ -20,10 +24,6 @@ from commonplace.store.port import (
     Passage,
     PendingLag,
 )
-from commonplace.store.sqlite.rows import require
-from commonplace.store.sqlite.sources import SourceUpkeep
-from commonplace.store.sqlite.vector_index import pack
-from commonplace.store.sqlite.vectors import ALL_PASSAGES
 
 _SQL = statements.load("commonplace.store.sqlite", "index.sql")
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import apsw
 
 from commonplace.store import statements
-from commonplace.store.port import PassagesReplaced
+from commonplace.store.upkeep import PassagesReplaced
 from commonplace.text.chunk import Chunk
 from commonplace.text.tokens import index_terms
 

@@ -11,10 +11,10 @@ import orjson
 from commonplace.errors import InvalidArgument, StorageCorrupt
 from commonplace.model.chunking import Chunking
 from commonplace.store import statements
-from commonplace.store.port import DocumentText, PassagesReplaced, Source
 from commonplace.store.sqlite import rows
 from commonplace.store.sqlite.faults import UnreadableRowError
 from commonplace.store.sqlite.passages import replace_passages
+from commonplace.store.upkeep import DocumentText, PassagesReplaced, Source
 from commonplace.text.chunk import Chunk
 
 _DEFINITION: rows.Kinds = (str, str)

@@ -15,7 +15,6 @@ import apsw
 from commonplace.access.principal import Scope
 from commonplace.errors import StorageUnavailable
 from commonplace.limits import Limits
-from commonplace.store.port import Maintenance as MaintenancePort
 from commonplace.store.port import Reader, StoreCheck, Writer
 from commonplace.store.sqlite.api_keys import ApiKeys
 from commonplace.store.sqlite.check import check_file
@@ -28,6 +27,7 @@ from commonplace.store.sqlite.schema import prepare
 from commonplace.store.sqlite.sources import Sources
 from commonplace.store.sqlite.vectors import VectorMemory, Vectors
 from commonplace.store.sqlite.writer import WriterThread
+from commonplace.store.upkeep import Maintenance as MaintenancePort
 
 T = TypeVar("T")
 
