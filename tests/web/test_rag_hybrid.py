@@ -5,10 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from commonplace.embed.fast import Fast
+from commonplace.embed.package import missing
 from tests.server import Server
 from tests.web.mcp import Mcp
 from tests.web.rag import (
@@ -244,3 +247,20 @@ def test_a_slow_embedder(elsewhere: tuple[Mcp, EmbeddingServer]) -> None:
         assert time.monotonic() - started_s < 5, "both were answered, not left hanging"
     finally:
         stub.flowing.set()
+
+
+@pytest.mark.skipif(bool(missing(Fast.packages)), reason="commonplace[fast] is not installed")
+def test_in_convex_mode_the_model_says_how_far_it_is_to_be_trusted(tmp_path: Path) -> None:
+    with Server(tmp_path / "data", environment={"COMMONPLACE_EMBEDDER": "fast"}) as running:
+        for post in CORPUS[:20]:
+            running.create(post.doc_id, post.body, title=post.title)
+        wait_until_indexed(running)
+        tools = rag(running)
+
+        def found(query: str, **options: float) -> Any:
+            more = {"mode": "convex", "convex": options, "k": 20}
+            return tools.call("rag.search_hybrid", query=query, **more)["results"]
+
+        english, accented = EVERYWHERE, f"{EVERYWHERE} café"
+        assert found(english) == found(english, w_vec=0.4) != found(english, w_vec=0.5)
+        assert found(accented) == found(accented, w_vec=0.2) != found(accented, w_vec=0.4)

@@ -32,6 +32,8 @@ class Meaning:
 
     identity: str
     vector: Vectors
+    trust: float = 1.0
+    """How far the model knows the query's language, from 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,13 @@ class FtsThenVec(Arguments):
 class Convex(Arguments):
     fts_k: CandidateCount = 100
     vec_k: CandidateCount = 100
-    w_vec: float = Field(VECTOR_WEIGHT, ge=0, le=1, allow_inf_nan=False)
+    w_vec: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        allow_inf_nan=False,
+        description=f"Default: {VECTOR_WEIGHT}, less for languages the model does not know",
+    )
 
 
 class SearchHybrid(Arguments):
@@ -127,9 +133,10 @@ async def _meaning(call: Call, text: str, query: Query) -> tuple[QueryVector, Me
         return QueryVector(None), None
     query_vectors = call.runtime.query_vectors
     embedded = await query_vectors.of(meant(text, query), QUERY_EMBED_SECONDS_MAX)
-    if query_vectors.embedder is None or embedded.vector is None:
+    embedder = query_vectors.embedder
+    if embedder is None or embedded.vector is None:
         return embedded, None
-    return embedded, Meaning(query_vectors.embedder.identity, embedded.vector)
+    return embedded, Meaning(embedder.identity, embedded.vector, embedder.vector_weight(text))
 
 
 def _ranked(reader: Reader, query: Query, given: SearchHybrid, meaning: Meaning | None) -> Ranked:
@@ -154,9 +161,15 @@ def _ranked(reader: Reader, query: Query, given: SearchHybrid, meaning: Meaning 
                 found.vector,
                 found.word_scores,
                 found.similarities,
-                vector_weight=given.convex.w_vec if found.similarities else 0.0,
+                vector_weight=_weight(given.convex, meaning) if found.similarities else 0.0,
             )
             return _of_both(fused, found)
+
+
+def _weight(given: Convex, meaning: Meaning | None) -> float:
+    if given.w_vec is not None:
+        return given.w_vec
+    return 0.0 if meaning is None else VECTOR_WEIGHT * meaning.trust
 
 
 def _gathered(
