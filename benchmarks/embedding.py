@@ -22,6 +22,8 @@ from benchmarks.report import Finding, table
 from commonplace.embed.open import BUILT_IN
 
 _DOCUMENT_CHARS = 2_000
+_SHIFTS_CHARS = (0, 500, 1_000, 1_500)
+"""The same text cut at other places, so that there is enough of it."""
 _QUICK_DOCUMENTS = 60
 
 
@@ -57,7 +59,8 @@ def measure(*, quick: bool) -> list[Finding]:
 def write_texts(folder: Path, documents_max: int | None) -> int:
     folder.mkdir()
     text = "\n\n".join(topics.values())
-    starts = range(0, len(text), _DOCUMENT_CHARS)[:documents_max]
+    starts = [at for shift in _SHIFTS_CHARS for at in range(shift, len(text), _DOCUMENT_CHARS)]
+    starts = starts[:documents_max]
     for number, start in enumerate(starts):
         (folder / f"{number:04}.md").write_text(text[start : start + _DOCUMENT_CHARS], "utf-8")
     return len(starts)

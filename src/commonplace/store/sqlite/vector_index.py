@@ -1,4 +1,4 @@
-"""Exact vector search in memory: sign bits first, then int8 rescoring of the best few hundred.
+"""Vector search in memory: sign bits first, then int8 rescoring of those that can be the best.
 
 Derived state: whatever is here can be read again from the file, so a crash has nothing to tear.
 The bits of a dimension block lie together (column by column), so that a scan is a few linear passes
