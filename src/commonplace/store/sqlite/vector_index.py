@@ -25,9 +25,10 @@ real text they hold .99 of the ten nearest of a hundred thousand, .97 of a milli
 
 _RESCORED_GROWTH = 3
 _RESCORED_MAX = 81_000
-"""As long as looking at three times as many changes the result, so many are looked at, up to this:
-ten milliseconds. Passages that are alike need one such step; a filter may leave some that are not,
-and then all of them are looked at."""
+_SETTLED_MIN = 10
+"""As long as looking at three times as many changes the best ten, or the first quarter of what is
+asked for, so many are looked at, up to this: ten milliseconds. Passages that are alike need one
+such step; a filter may leave some that are not, and then all of them are looked at."""
 
 _RESCORE_ROWS = 256
 """Rows multiplied at once: with more, the linear algebra library wakes its threads, and waiting for
@@ -233,21 +234,21 @@ class VectorIndex:
         rows: npt.NDArray[np.int64] | None,
         k: int,
     ) -> tuple[npt.NDArray[np.int64], Vectors]:
-        """The k best by their values, of ever more by their bits, until more change nothing.
+        """The k best by their values, of ever more by their bits, until the first stay the same.
 
         `distances` are those of `rows`, or of all.
         """
         within = np.cumsum(np.bincount(distances, minlength=self.dimensions + 1))
         best, scores = np.empty(0, np.int64), np.empty(0, np.float32)
-        count, seen = max(RESCORED_MIN, k * 4), -1
+        count, seen, settled = max(RESCORED_MIN, k * 4), -1, max(_SETTLED_MIN, k // 4)
         while True:
             reach = min(int(np.searchsorted(within, count)), self.dimensions)
             places = np.flatnonzero((distances > seen) & (distances <= reach))
             fresh = places if rows is None else rows[places]
             before = best
             best, scores = self._best(vector, np.concatenate((best, fresh)), k)
-            changed = len(best) - np.isin(best, before).sum()
-            if changed * 100 <= k or count >= _RESCORED_MAX or reach == self.dimensions:
+            is_settled = np.isin(best[:settled], before).all()
+            if is_settled or count >= _RESCORED_MAX or reach == self.dimensions:
                 return best, scores
             count, seen = count * _RESCORED_GROWTH, reach
 
@@ -256,6 +257,10 @@ class VectorIndex:
     ) -> tuple[npt.NDArray[np.int64], Vectors]:
         """The k best of these by their cosine; ties by key."""
         scores = self._cosines(rows, vector)
+        if len(rows) > k:  # sorting them all would take longer than their cosines
+            least = np.partition(scores, -k)[-k]
+            can_be = np.flatnonzero(scores >= least)
+            rows, scores = rows[can_be], scores[can_be]
         order = np.lexsort((self._chunks[rows], -scores))[:k]
         return rows[order], scores[order]
 
