@@ -156,6 +156,10 @@ class Vectors:
             return []
         sources = [row[0] for row in self._raw.execute(_SQL["sources"], _only(values, _SOURCES))]
         documents = self._eligible(wanted, values)
+        without = None
+        if wanted.without_ids:
+            unwanted = {**values, "document_ids": values["without_ids"]}
+            without = self._keys("identified", _only(unwanted, _IDENTIFIED))
         with self._memory.current(self._raw, *model) as index:
             return index.search(
                 vector,
@@ -163,6 +167,7 @@ class Vectors:
                 namespace=self._scope.namespace,
                 sources=sources,
                 documents=documents,
+                without=without,
             )
 
     def scores(
