@@ -6,6 +6,7 @@ import orjson
 from pydantic import Field
 
 from commonplace.embed.port import Embedder
+from commonplace.errors import InvalidArgument
 from commonplace.find.candidates import Meaning
 from commonplace.find.documents import VECTOR_WEIGHT, Found, search_documents
 from commonplace.find.parse import checked_query, meant
@@ -39,10 +40,7 @@ class SearchKnowledge(Arguments):
 
 async def handle(call: Call, given: SearchKnowledge) -> Answer:
     query = checked_query(given.query)
-    where = Filter(
-        prefix=normalize.prefix(given.prefix),
-        tags_all=normalize.tags(given.tags) if given.tags else None,
-    )
+    where = Filter(prefix=normalize.prefix(given.prefix), tags_all=_tags(given.tags))
     embedder = call.runtime.query_vectors.embedder
     weight = 0.0 if embedder is None else VECTOR_WEIGHT * embedder.vector_weight(given.query)
     embedded = await _embedded(call, given.query, query, weight)
@@ -65,6 +63,15 @@ async def handle(call: Call, given: SearchKnowledge) -> Answer:
     found, pending = await call.runtime.store.read(call.principal.scope, search)
     notes = _notes(embedded.reason or found.reason, pending, query)
     return _answer(found, query, given.limit, notes)
+
+
+def _tags(given: list[str]) -> tuple[str, ...] | None:
+    if not given:
+        return None
+    tags = normalize.tags(given)
+    if not tags:  # no filter at all is not what was meant
+        raise InvalidArgument("The tags are blank.", field="tags")
+    return tags
 
 
 async def _embedded(call: Call, text: str, query: Query, weight: float) -> QueryVector:
