@@ -13,6 +13,8 @@ class Filter:
     source_ids: tuple[int, ...] | None = None
     source_names: tuple[str, ...] | None = None
     document_ids: tuple[str, ...] | None = None
+    other_than: tuple[str, ...] | None = None
+    """None of these documents."""
     min_score: float | None = None
     """The least metadata `Score` (votes of a post), not a relevance."""
     post_type_ids: tuple[int, ...] | None = None
@@ -28,6 +30,7 @@ class Filter:
             condition is not None
             for condition in (
                 self.document_ids,
+                self.other_than,
                 self.min_score,
                 self.post_type_ids,
                 self.tags_any,

@@ -211,7 +211,7 @@ class Vectors:
     def _eligible(self, wanted: Filter, values: dict[str, object]) -> npt.NDArray[np.int64] | None:
         """The documents a filter admits, each condition by its own index; None: all of them."""
         found: list[npt.NDArray[np.int64]] = []
-        walks = (wanted.min_score, wanted.post_type_ids)
+        walks = (wanted.other_than, wanted.min_score, wanted.post_type_ids)
         dates = (wanted.created_after_us, wanted.created_before_us)
         is_bounded = values["start"] != "" or any(part is not None for part in (*walks, *dates))
         if is_bounded:
@@ -243,6 +243,7 @@ _WALKED = (
     "namespace",
     "start",
     "end",
+    "other_than",
     "min_score",
     "post_types",
     "created_after",

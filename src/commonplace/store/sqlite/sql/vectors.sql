@@ -46,6 +46,7 @@ WHERE enabled = 1 AND namespace IN (:namespace, '*')
 SELECT d.document_key FROM documents d JOIN facets f USING (document_key)
 WHERE d.deleted_at_us IS NULL AND d.namespace = :namespace
   AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
+  AND (:other_than IS NULL OR d.document_id NOT IN (SELECT value FROM json_each(:other_than)))
   AND (:min_score IS NULL OR f.score >= :min_score)
   AND (:post_types IS NULL OR f.post_type IN (SELECT value FROM json_each(:post_types)))
   AND (:created_after IS NULL OR f.created_us >= :created_after)
