@@ -270,7 +270,7 @@ LONG = "y" * 3_000_000
         *((tool, asking(tool, filters={"doc_ids": [LONG]})) for tool in SEARCHES),
         *((tool, asking(tool, filters={"tags_any": [LONG]})) for tool in SEARCHES),
         *((tool, asking(tool, filters={LONG: 1})) for tool in SEARCHES),
-        *((tool, asking(tool, **{LONG: 1})) for tool in SEARCHES),
+        *((tool, {**asking(tool), LONG: 1}) for tool in SEARCHES),
     ],
 )
 def test_long_names_are_not_sent_back(tools: Mcp, tool: str, arguments: dict[str, Any]) -> None:
