@@ -204,6 +204,10 @@ INDEX_RENEW_SECONDS = 5.0
 INDEX_TRIES_MAX = 5
 """Attempts at a document before it is parked with its error."""
 
+INDEX_AWAY_SECONDS_MAX = 15.0
+"""The longest pause while the embedding model cannot be had, unless it asks for a longer one: all
+that waited is taken up this soon after it is back."""
+
 INDEX_LAG_ALERT_SECONDS = 30.0
 """The oldest pending document is older than this: the alert is on."""
 

@@ -285,3 +285,23 @@ def test_a_document_that_fails_for_good_is_named(
     assert shown["vector_status"] == "error"
     assert "413" in shown["vector_error"]
     assert cli.json("get", "good")["vector_status"] == "ready"
+
+
+def test_a_model_in_use_that_cannot_be_had_ends_it_too(
+    cli: Commands, tables: Sqlite, remote: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (
+        ("EMBEDDER", "remote"),
+        ("EMBEDDING_MODEL", "m"),
+        ("EMBEDDING_DIMENSIONS", "8"),
+    ):
+        monkeypatch.setenv(f"COMMONPLACE_{name}", value)
+    put(cli, "a", "b")
+    remote.behaviour = lambda asked: Answer(401)
+    result = cli("reindex")
+    assert result.exit_code == 7
+    assert "the same command goes on" in result.stderr
+    assert cli.json("get", "a")["vector_status"] == "pending"
+    remote.behaviour = lambda asked: None
+    assert cli.json("reindex")["missing"] == 0
+    assert tables.query("SELECT count(*) FROM outbox WHERE parked = 1") == [(0,)]

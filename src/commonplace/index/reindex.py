@@ -31,7 +31,7 @@ async def catch_up(store: Store, worker: IndexWorker, report: Callable[[int], No
     """For the model in use: queue what is missing and work on it, with any server that does too.
 
     Ends when all that was queued then is done or was given up; how many passages it embedded.
-    `report` is told of them as they are done.
+    `report` is told of them as they are done. Raises EmbedderUnavailable as `fill` does.
     """
     await enqueue_missing(store, await worker.model_id())
     last = await store.maintain(lambda work: work.last_change(), write=False)
@@ -40,6 +40,8 @@ async def catch_up(store: Store, worker: IndexWorker, report: Callable[[int], No
         done = await worker.drain_once()
         embedded += done.passages
         report(done.passages)
+        if done.away is not None:
+            raise _away(done.away)
         if not done.documents:  # a server has the rest, or it waits for its next try
             await asyncio.sleep(_POLL_SECONDS)
     return embedded
@@ -84,7 +86,11 @@ async def fill(
 
 def _require_available(failed: Embedded) -> None:
     if failed.unavailable:
-        raise EmbedderUnavailable(f"{failed.error} What is done is kept; the same command goes on.")
+        raise _away(failed.error or "")
+
+
+def _away(reason: str) -> EmbedderUnavailable:
+    return EmbedderUnavailable(f"{reason} What is done is kept; the same command goes on.")
 
 
 def _page(model_id: int, after: int, work: Maintenance) -> list[tuple[int, bool]]:

@@ -20,6 +20,7 @@ from commonplace.index import metrics
 from commonplace.index.embedding import Embedded, Task, embed
 from commonplace.index.sweep import enqueue_missing
 from commonplace.limits import (
+    INDEX_AWAY_SECONDS_MAX,
     INDEX_BATCH_DOCUMENTS,
     INDEX_BATCH_PASSAGES,
     INDEX_LEASE_SECONDS,
@@ -53,6 +54,8 @@ class Batch:
     passages: int = 0
     """Embedded, not merely looked at."""
     failed: int = 0
+    away: str | None = None
+    """Why the model could not be had at all; its documents wait and are counted nowhere above."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,8 @@ class IndexWorker:
         self._clock = clock
         self._model_id: int | None = None
         self._wake = asyncio.Event()
+        self._away_pause_s = 0.0
+        self._away_until_us = 0
 
     def wake(self) -> None:
         """A write was acknowledged in this process: look at once."""
@@ -137,22 +142,40 @@ class IndexWorker:
 
     async def drain_once(self) -> Batch:
         """Deal with a few documents; none: there was nothing to do."""
+        if self._clock() < self._away_until_us:
+            return Batch()
         model_id = await self.model_id()
         until_us = self._lease_end_us()
+        # One is enough to see whether the model is back; and if it is the document that makes the
+        # model go away, its neighbours do not share its fate.
+        limit = 1 if self._away_pause_s else INDEX_BATCH_DOCUMENTS
         leased = await self._store.maintain(
-            lambda work: _lease(work, model_id, self._clock(), until_us)
+            lambda work: _lease(work, model_id, limit, self._clock(), until_us)
         )
         if not leased.tasks:
             return Batch(leased.count)
         async with self._holding(leased.changes):
             outcomes = await embed(self._embedder, [task for _, task in leased.tasks])
+        away_s = self._rest(outcomes)
         kept = list(zip(leased.changes, outcomes, strict=True))
-        await self._store.maintain(lambda work: _keep(work, model_id, kept, self._clock()))
-        return Batch(
-            documents=leased.count,
-            passages=sum(len(one.task.passages) for one in outcomes if one.error is None),
-            failed=sum(one.error is not None for one in outcomes),
-        )
+        await self._store.maintain(lambda work: _keep(work, model_id, kept, self._clock(), away_s))
+        return _batch(leased.count, outcomes)
+
+    def _rest(self, outcomes: Sequence[Embedded]) -> float:
+        """How long documents wait for a model that cannot be had; 0 where it can.
+
+        The worker itself is back in half the time: so others get a turn before those do.
+        """
+        away = [one for one in outcomes if one.unavailable]
+        if not away:
+            if any(one.vectors is not None for one in outcomes):
+                self._away_pause_s = 0.0
+            return 0.0
+        self._away_pause_s = min(self._away_pause_s * 2 or 2.0, INDEX_AWAY_SECONDS_MAX)
+        asked_s = max(one.wait_seconds for one in away)
+        rest_s = max(self._away_pause_s / 2, asked_s)
+        self._away_until_us = self._clock() + int(rest_s * _SECOND_US)
+        return max(self._away_pause_s, asked_s)
 
     def _lease_end_us(self) -> int:
         return self._clock() + int(INDEX_LEASE_SECONDS * _SECOND_US)
@@ -189,9 +212,19 @@ def _release(changes: Sequence[LeasedChange], work: Maintenance) -> None:
         work.release(change)
 
 
-def _lease(work: Maintenance, model_id: int, at_us: int, until_us: int) -> _Leased:
+def _batch(documents: int, outcomes: Sequence[Embedded]) -> Batch:
+    away = [one for one in outcomes if one.unavailable]
+    return Batch(
+        documents=documents - len(away),
+        passages=sum(len(one.task.passages) for one in outcomes if one.error is None),
+        failed=sum(one.error is not None for one in outcomes) - len(away),
+        away=away[0].error if away else None,
+    )
+
+
+def _lease(work: Maintenance, model_id: int, limit: int, at_us: int, until_us: int) -> _Leased:
     """Take documents, settle those with nothing to embed, and share the batch among the others."""
-    changes = work.lease(limit=INDEX_BATCH_DOCUMENTS, now_us=at_us, leased_until_us=until_us)
+    changes = work.lease(limit=limit, now_us=at_us, leased_until_us=until_us)
     tasks: list[tuple[LeasedChange, Task]] = []
     room = INDEX_BATCH_PASSAGES
     for position, change in enumerate(changes):
@@ -216,8 +249,14 @@ def _keep(
     model_id: int,
     outcomes: Sequence[tuple[LeasedChange, Embedded]],
     at_us: int,
+    away_s: float,
 ) -> None:
     for change, embedded in outcomes:
+        if embedded.unavailable:
+            error = embedded.error or ""
+            work.wait(change, not_before_us=at_us + int(away_s * _SECOND_US), error=error)
+            _told("waits", embedded.task.state.document_id, reason=error)
+            continue
         if embedded.error is not None:
             _postpone(work, change, embedded, at_us)
             continue
@@ -241,7 +280,7 @@ def _postpone(work: Maintenance, change: LeasedChange, failed: Embedded, at_us: 
     if change.attempts >= INDEX_TRIES_MAX:
         _give_up(work, change, failed.task, error)
     else:
-        wait_us = int(max(2.0**change.attempts, failed.wait_seconds) * _SECOND_US)
+        wait_us = int(2.0**change.attempts * _SECOND_US)
         work.retry(change, not_before_us=at_us + wait_us, error=error)
         _told("retry", failed.task.state.document_id, reason=error)
 

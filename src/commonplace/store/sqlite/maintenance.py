@@ -60,6 +60,10 @@ class Maintenance:
         values = {**_keys(change), "not_before_us": not_before_us, "error": error}
         self._raw.execute(_SQL["retry"], values)
 
+    def wait(self, change: LeasedChange, *, not_before_us: int, error: str) -> None:
+        values = {**_keys(change), "not_before_us": not_before_us, "error": error}
+        self._raw.execute(_SQL["wait"], values)
+
     def park(self, change: LeasedChange, error: str) -> None:
         self._raw.execute(_SQL["park"], {**_keys(change), "error": error})
 

@@ -35,6 +35,12 @@ DELETE FROM outbox WHERE document_key = :document_key AND outbox_key <= :outbox_
 UPDATE outbox SET not_before_us = :not_before_us, leased_until_us = 0, error = :error
 WHERE document_key = :document_key AND outbox_key <= :outbox_key;
 
+-- name: wait
+-- Come back to a change later without counting the attempt: the model could not be had.
+UPDATE outbox SET not_before_us = :not_before_us, leased_until_us = 0, error = :error,
+                  attempts = max(0, attempts - 1)
+WHERE document_key = :document_key AND outbox_key <= :outbox_key;
+
 -- name: park
 -- Set a change aside: it failed too often. Another change of the document, or an operator, revives it.
 UPDATE outbox SET parked = 1, leased_until_us = 0, error = :error
