@@ -54,6 +54,8 @@ def _enqueue(model_id: int, keys: list[int], work: Maintenance) -> int:
 @dataclass(frozen=True, slots=True)
 class Lag:
     pending: int
+    failed: int
+    """Could not be embedded; they no longer wait, so they count in no age."""
     oldest_seconds: float
     youngest_seconds: float
 
@@ -71,10 +73,11 @@ async def lag(store: Store) -> Lag:
             return 0.0
         return max(0.0, (at_us - instant_us) / 1e6)
 
-    result = Lag(found.pending, age(found.oldest_us), age(found.youngest_us))
+    result = Lag(found.pending, found.failed, age(found.oldest_us), age(found.youngest_us))
     metrics.LAG.set(result.oldest_seconds)
     metrics.LAG_YOUNGEST.set(result.youngest_seconds)
     metrics.PENDING.set(result.pending)
+    metrics.FAILED.set(result.failed)
     metrics.ALERT.set(result.alert)
     return result
 

@@ -146,6 +146,7 @@ class IndexCounts:
 @dataclass(frozen=True, slots=True)
 class PendingLag:
     pending: int
+    failed: int
     oldest_us: int | None
     youngest_us: int | None
 

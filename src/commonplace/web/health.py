@@ -72,8 +72,9 @@ class Health:
         except CommonplaceError as error:
             return {"status": "error", "code": error.code, "message": error.message}
         return {
-            "status": "late" if found.alert else "ok",
+            "status": "late" if found.alert else "incomplete" if found.failed else "ok",
             "pending": found.pending,
+            "failed": found.failed,
             "vector_sync_lag_seconds": round(found.oldest_seconds, 3),
             "youngest_pending_seconds": round(found.youngest_seconds, 3),
             "alert": found.alert,

@@ -163,5 +163,5 @@ CREATE TABLE vector_changes (
 
 CREATE INDEX vectors_by_chunk ON vectors (chunk_key);
 
-CREATE INDEX documents_pending ON documents (namespace, document_id)
-    WHERE vector_status = 'pending' AND deleted_at_us IS NULL;
+CREATE INDEX documents_without_vectors ON documents (namespace, document_id)
+    WHERE vector_status IN ('pending', 'error') AND deleted_at_us IS NULL;

@@ -209,9 +209,12 @@ SELECT count(*),
 FROM documents WHERE deleted_at_us IS NULL;
 
 -- name: pending_lag
--- How many wait; since when the oldest and the youngest has been in the queue.
+-- How many wait, how many failed; since when the oldest and the youngest has been in the queue.
 -- One that is in no queue counts from its last change. The first condition leads to the index.
 SELECT count(*),
+       (SELECT count(*) FROM documents
+        WHERE vector_status IN ('pending', 'error') AND vector_status = 'error'
+          AND deleted_at_us IS NULL),
        coalesce((SELECT at_us FROM outbox WHERE parked = 0 ORDER BY outbox_key LIMIT 1),
                 min(updated_at_us)),
        coalesce((SELECT at_us FROM outbox WHERE parked = 0 ORDER BY outbox_key DESC LIMIT 1),
