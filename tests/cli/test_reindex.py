@@ -64,6 +64,7 @@ def test_everything_that_lacks_a_vector_gets_one(cli: Commands, tables: Sqlite) 
     assert found.pop("seconds") >= 0
     assert found == {
         "model": EMBEDDER.identity, "embedded": 2, "missing": 0, "failures": [], "dropped": 0,
+        "kept": None,
     }  # fmt: skip
     assert_in_step(tables, EMBEDDER)
     assert cli.json("reindex")["embedded"] == 0
@@ -81,7 +82,7 @@ def test_status_tells_how_the_index_stands(cli: Commands, tables: Sqlite) -> Non
         "model": EMBEDDER.identity,
         "documents": 4, "ready": 2, "pending": 1, "skipped": 1, "failed": 0,
         "chunks": 4, "vectors": 2, "missing": 1, "queued": 1, "parked": 0, "alert": False,
-        "failures": [],
+        "indexed_by": None, "failures": [],
         "models": [
             {"identity": EMBEDDER.identity, "dimensions": 64, "vectors": 2, "in_use": True}
         ],

@@ -12,7 +12,7 @@ from functools import partial
 
 from commonplace.embed.port import Embedder
 from commonplace.errors import EmbedderUnavailable
-from commonplace.index.embedding import Embedded, Task, embed
+from commonplace.index.embedding import Embedded, Task, embed, keep_vectors
 from commonplace.index.sweep import enqueue_missing
 from commonplace.index.worker import IndexWorker
 from commonplace.limits import (
@@ -33,6 +33,13 @@ async def catch_up(store: Store, worker: IndexWorker, report: Callable[[int], No
     Ends when all that was queued then is done or was given up; how many passages it embedded.
     `report` is told of them as they are done. Raises EmbedderUnavailable as `fill` does.
     """
+    try:
+        return await _catch_up(store, worker, report)
+    finally:
+        await worker.resign()
+
+
+async def _catch_up(store: Store, worker: IndexWorker, report: Callable[[int], None]) -> int:
     await enqueue_missing(store, await worker.model_id())
     last = await store.maintain(lambda work: work.last_change(), write=False)
     embedded = 0
@@ -111,8 +118,5 @@ def _tasks(model_id: int, keys: list[int], work: Maintenance) -> list[Task]:
 
 
 def _keep(model_id: int, outcomes: list[Embedded], work: Maintenance) -> None:
-    for one in outcomes:
-        if one.vectors is not None:
-            keys = [passage.chunk_key for passage in one.task.passages]
-            work.put_vectors(model_id, keys, one.vectors)
+    keep_vectors(work, model_id, outcomes)
     work.trim_changes(VECTOR_CHANGES_KEPT)

@@ -1,3 +1,26 @@
+-- name: forget_dead
+-- Workers that gave no sign for long. One from the far future has a clock that was wrong.
+DELETE FROM index_workers WHERE alive_until_us NOT BETWEEN :now_us AND :latest_us;
+
+-- name: is_known
+-- Whether a worker has been working all the time.
+SELECT EXISTS (SELECT 1 FROM index_workers WHERE worker_key = :worker_key);
+
+-- name: model_in_use
+-- The model of the workers that live: they all have the same.
+SELECT model_id, identity FROM index_workers JOIN models USING (model_id)
+WHERE alive_until_us BETWEEN :now_us AND :latest_us LIMIT 1;
+
+-- name: join_workers
+-- A worker lives.
+INSERT INTO index_workers (worker_key, model_id, alive_until_us)
+VALUES (:worker_key, :model_id, :alive_until_us)
+ON CONFLICT (worker_key) DO UPDATE SET alive_until_us = excluded.alive_until_us;
+
+-- name: leave_workers
+-- A worker ends.
+DELETE FROM index_workers WHERE worker_key = :worker_key;
+
 -- name: lease
 -- Take the oldest due documents for a while, with all their changes; none that another worker has.
 UPDATE outbox SET leased_until_us = :leased_until_us, attempts = attempts + 1
