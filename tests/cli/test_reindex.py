@@ -161,6 +161,38 @@ class TestAnotherModel:
         assert cli.error("reindex", "--embedder", "remote")[0] == 2  # no name, no length
 
 
+def test_settings_that_a_running_server_does_not_have_yet(
+    data: Path, tables: Sqlite, remote: EmbeddingServer
+) -> None:
+    """The settings name the new model, the server still has the old one: it keeps its queue."""
+    count = 60
+    changed = {
+        **remote_environment(remote),
+        "COMMONPLACE_EMBEDDER": "remote",
+        "COMMONPLACE_EMBEDDING_MODEL": "m",
+        "COMMONPLACE_EMBEDDING_DIMENSIONS": "8",
+    }
+    with Server(data, environment=HASHED) as server:
+        for number in range(count):
+            server.create(f"d/{number}", f"text number {number}")
+        wait_for(lambda: len(stored_vectors(tables, EMBEDDER.identity)) == count)
+        result = run_cli("reindex", "--drop-others", "--json", data=data, environment=changed)
+        assert result.returncode == 0, result.stderr
+        done = parsed(result)
+        assert (done["embedded"], done["missing"], done["dropped"]) == (count, 0, 0)
+        assert done["kept"] == EMBEDDER.identity  # the server would make them all again
+        shown = run_cli("index", "status", data=data, environment=changed).stdout
+        assert "a running process indexes with another model: hashed/64" in shown
+    assert len(stored_vectors(tables, REMOTE)) == count
+    assert_in_step(tables, EMBEDDER)
+    with Server(data, environment=changed):
+        wait_for(lambda: tables.query("SELECT * FROM index_workers") != [])
+        last = run_cli("reindex", "--drop-others", "--json", data=data, environment=changed)
+        assert (parsed(last)["dropped"], parsed(last)["kept"]) == (count, None)
+    assert stored_vectors(tables, EMBEDDER.identity) == {}
+    assert len(stored_vectors(tables, REMOTE)) == count
+
+
 def test_a_run_that_was_killed_goes_on(
     cli: Commands, tables: Sqlite, remote: EmbeddingServer, data: Path
 ) -> None:
