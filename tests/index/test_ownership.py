@@ -17,7 +17,7 @@ from commonplace.limits import INDEX_WORKER_ALIVE_SECONDS
 from commonplace.model.instant import now_us
 from tests.embed.embedding_server import EmbeddingServer
 from tests.index.drained import status, until
-from tests.index.embedders import Blocking, Clock, Counting
+from tests.index.embedders import PATIENCE_SECONDS, Blocking, Clock, Counting
 from tests.index.index_state import assert_in_step, right_vectors, stored_vectors
 from tests.index.test_serving import HASHED, remote_model, wait_until, wait_until_ready
 from tests.server import Server
@@ -163,6 +163,20 @@ class TestTwoModels:
         asyncio.run(sweep_for_another())
         assert_in_step(tables, OURS)
 
+    @pytest.mark.parametrize("pause_s", [0.0, 0.001, 0.002, 0.004, 0.008, 0.016])
+    def test_one_that_is_stopped_at_its_very_start_leaves_no_claim(
+        self, kept: Kept, tables: Sqlite, pause_s: float
+    ) -> None:
+        """At whichever moment: a claim that was on its way when it was stopped is taken back."""
+
+        async def start_and_stop() -> None:
+            for _ in range(5):
+                async with running(IndexWorker(kept.store, Counting())):
+                    await asyncio.sleep(pause_s)
+                assert tables.query("SELECT * FROM index_workers") == []
+
+        asyncio.run(start_and_stop())
+
 
 class TestDeadAndAsleep:
     def test_a_dead_worker_of_another_model_is_waited_for_only_so_long(
@@ -178,6 +192,38 @@ class TestDeadAndAsleep:
         clock.pass_seconds(0.001)
         assert asyncio.run(theirs.drain()).documents == 1
         assert (theirs.rival, status(kept, "b")) == (None, "ready")
+
+    def test_one_that_sweeps_for_minutes_lives(
+        self, kept: Kept, tables: Sqlite, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        clock, swept = Clock(now_us()), asyncio.Event()
+
+        async def sweep_for_minutes(*arguments: object) -> int:
+            for _ in range(4):
+                clock.pass_seconds(INDEX_WORKER_ALIVE_SECONDS * 0.9)
+                await until(lambda: claimed_until_us() == clock() + alive_us)
+                assert (await theirs.drain()).documents == 0
+            swept.set()
+            return 0
+
+        def claimed_until_us() -> int:
+            ((until_us,),) = tables.query("SELECT alive_until_us FROM index_workers")
+            return int(until_us)
+
+        alive_us = int(INDEX_WORKER_ALIVE_SECONDS * 1e6)
+        monkeypatch.setattr("commonplace.index.worker.INDEX_RENEW_SECONDS", 0.01)
+        monkeypatch.setattr("commonplace.index.worker.enqueue_missing", sweep_for_minutes)
+        theirs = IndexWorker(kept.store, Counting(32), clock=clock)
+        create(kept, ["a"])
+
+        async def run() -> None:
+            async with running(IndexWorker(kept.store, Counting(), clock=clock)):
+                async with asyncio.timeout(PATIENCE_SECONDS):
+                    await swept.wait()
+                await until(lambda: status(kept, "a") == "ready")
+
+        asyncio.run(run())
+        assert_in_step(tables, OURS)
 
     def test_a_sign_of_life_from_a_wrong_clock_is_void(self, kept: Kept) -> None:
         astray, clock = Clock(now_us()), Clock(now_us())

@@ -75,11 +75,10 @@ class Ownership:
         return time.monotonic() - self._free_since_s >= INDEX_WORKER_ALIVE_SECONDS
 
     async def resign(self) -> None:
-        """Others need not wait."""
-        if self._is_held:
-            self._is_held = False
-            with contextlib.suppress(CommonplaceError):
-                await self._store.maintain(lambda work: work.resign(self._worker_key))
+        """Others need not wait. Also after a claim that was cancelled: it may have been made."""
+        self._is_held = False
+        with contextlib.suppress(CommonplaceError):
+            await self._store.maintain(lambda work: work.resign(self._worker_key))
 
 
 async def model_in_use(store: Store, at_us: int) -> ModelInUse | None:

@@ -129,7 +129,8 @@ class IndexWorker:
         if self._ownership.is_new or now_s >= self._sweep_at_s:
             self._ownership.is_new = False
             self._sweep_at_s = now_s  # again, if this one fails
-            await enqueue_missing(self._store, await self.model_id())
+            async with self._holding():  # of a large file it takes minutes
+                await enqueue_missing(self._store, await self.model_id())
             self._sweep_at_s = now_s + REINDEX_EVERY_SECONDS
         return await self._is_due() and (await self.drain_once()).documents > 0
 
@@ -224,8 +225,8 @@ class IndexWorker:
         return self._clock() + int(INDEX_LEASE_SECONDS * _SECOND_US)
 
     @contextlib.asynccontextmanager
-    async def _holding(self, changes: Sequence[LeasedChange]) -> AsyncIterator[None]:
-        """While the embedding takes long the leases are renewed; a worker that stops gives back."""
+    async def _holding(self, changes: Sequence[LeasedChange] = ()) -> AsyncIterator[None]:
+        """While it takes long, leases and claim are renewed; a worker that stops gives back."""
         renewing = asyncio.create_task(self._renew(changes))
         try:
             yield
