@@ -142,15 +142,21 @@ def errors_page() -> str:
         "| code | status | whose turn |",
         "|---|---|---|",
     ]
-    for kind in _leaves(errors.CommonplaceError):
+    for kind in _raised(errors.CommonplaceError):
         turn = "the caller" if issubclass(kind, errors.RequestError) else "the operator"
         lines.append(f"| `{kind.code}` | {kind.status} | {turn} |")
     return "\n".join(lines) + "\n"
 
 
-def _leaves(kind: type[errors.CommonplaceError]) -> list[type[errors.CommonplaceError]]:
-    below = [leaf for child in kind.__subclasses__() for leaf in _leaves(child)]
-    return sorted(below, key=lambda leaf: (leaf.status, leaf.code)) or [kind]
+def _raised(kind: type[errors.CommonplaceError]) -> list[type[errors.CommonplaceError]]:
+    """One for each code; some that are raised have others below them."""
+    by_code: dict[str, type[errors.CommonplaceError]] = {}
+    waiting = kind.__subclasses__()
+    while waiting:
+        found = waiting.pop()
+        by_code[found.code] = found
+        waiting += found.__subclasses__()
+    return sorted(by_code.values(), key=lambda found: (found.status, found.code))
 
 
 def cli_page() -> str:

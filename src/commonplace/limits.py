@@ -153,7 +153,8 @@ LEXICAL_ENOUGH = 100
 """Passages found by the rarer words that make the commoner ones dispensable."""
 
 RAG_RESPONSE_BYTES_MAX = 5_000_000
-"""One answer of a rag tool."""
+"""One answer of a rag tool: the JSON object it answers with, all of it. MCP carries that object as
+a text, whose quotes are escaped once more, and to newer clients a second time as structure."""
 
 CHUNK_RESPONSE_BYTES_MAX = 2_000_000
 """Bodies in one answer of rag.get_chunks."""
@@ -163,6 +164,16 @@ RAG_IDS_MAX = 200
 
 FILTER_VALUES_MAX = 200
 """Values in one list of a filter."""
+
+ID_CHARS_MAX = 2 * DOCUMENT_ID_BYTES_MAX
+"""An id or a name as it is given to a rag tool: letters and accents written apart, as some systems
+do, take more characters than the id that is stored."""
+
+CHUNK_ID_CHARS_MAX = ID_CHARS_MAX + 10
+"""The same with `#` and the passage's number."""
+
+ECHO_CHARS_MAX = 200
+"""What an error repeats of a name it was given."""
 
 RAG_SECONDS_MAX = 2.0
 """A rag tool's whole budget (the seed: 250 to 2000 ms)."""
@@ -367,6 +378,7 @@ assert CHUNK_CHARS_MIN < CHUNK_CHARS_TARGET <= CHUNK_CHARS_MAX  # noqa: S101
 assert CHUNK_SIZE_CHARS_MIN <= CHUNK_SIZE_CHARS_DEFAULT <= CHUNK_SIZE_CHARS_MAX  # noqa: S101
 assert 2 * CHUNK_SIZE_CHARS_MAX * 5 // 4 <= INDEX_TERMS_MAX  # noqa: S101
 assert READ_CUT_CHARS < READ_CHARS_MAX  # noqa: S101
+assert CHUNK_RESPONSE_BYTES_MAX + 6 * RAG_IDS_MAX * CHUNK_ID_CHARS_MAX < RAG_RESPONSE_BYTES_MAX  # noqa: S101
 assert SEARCH_LIMIT_DEFAULT <= SEARCH_LIMIT_MAX  # noqa: S101
 assert INDEX_BATCH_DOCUMENTS <= INDEX_BATCH_PASSAGES  # noqa: S101
 assert 2 * INDEX_RENEW_SECONDS < INDEX_LEASE_SECONDS < INDEX_LAG_ALERT_SECONDS  # noqa: S101

@@ -13,6 +13,8 @@ def test_a_tool_is_called_by_its_name(data: Path) -> None:
     arguments = json.dumps({"query": "migration", "k": 3})
     found = parsed(run_cli("call", "rag.search_fts", arguments, data=data))
     assert [hit["chunk_id"] for hit in found["results"]] == ["posts:1#0"]
+    listed_by_mcp = run_cli("call", "rag_search_fts", arguments, data=data)
+    assert parsed(listed_by_mcp)["results"] == found["results"]
     by_stdin = run_cli(
         "call", "rag.get_chunks", "-", data=data, stdin='{"chunk_ids":["posts:1#0"]}'
     )
@@ -22,6 +24,7 @@ def test_a_tool_is_called_by_its_name(data: Path) -> None:
 def test_what_is_wrong_is_said(data: Path) -> None:
     for arguments, said in (
         (("rag.serch_fts", "{}"), "rag.search_fts"),
+        (("rag_serch_fts", "{}"), "search_fts"),
         (("rag.search_fts", "{"), "not JSON"),
         (("rag.search_fts", "[]"), "JSON object"),
         (("rag.search_fts", "{}"), "query"),

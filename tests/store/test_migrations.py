@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import unicodedata
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -81,6 +82,7 @@ def database_at(path: Path, count: int) -> dict[str, list[Any]]:
     """A file as a version with only the first migrations left it, in use; its rows come back."""
     connection = apsw.Connection(str(path))
     connection.execute("PRAGMA journal_mode = WAL; PRAGMA foreign_keys = ON").fetchall()
+    schema.add_functions(connection)
     for migration in MIGRATIONS[:count]:
         connection.execute(migration.sql).fetchall()
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {count}")
@@ -147,6 +149,21 @@ def test_documents_from_before_the_filters_are_found_and_filtered(tmp_path: Path
             assert keys(other) == [], other
     finally:
         store.close()
+
+
+def test_tags_from_before_are_compared_as_those_from_now(tmp_path: Path) -> None:
+    before = [migration.name for migration in MIGRATIONS].index("tags")
+    database_at(tmp_path / "x.db", before)
+    connection = apsw.Connection(str(tmp_path / "x.db"))
+    decomposed = unicodedata.normalize("NFD", "caf\u00e9")
+    for tag in (decomposed, "caf\u00e9", "two  words", "\u00c4gypten", "", "plain"):
+        connection.execute("INSERT INTO document_tags VALUES (?, 7)", (tag,))
+    connection.execute("INSERT INTO document_tags VALUES (?, 8)", (decomposed,))
+    prepare(tmp_path / "x.db", 5)
+    found = set(connection.execute("SELECT document_key, tag FROM document_tags"))
+    connection.close()
+    names = ("x", "caf\u00e9", "two words", "\u00e4gypten", "plain")
+    assert found == {*((7, name) for name in names), (8, "caf\u00e9")}
 
 
 def test_the_schema_to_read_is_the_schema_there_is() -> None:

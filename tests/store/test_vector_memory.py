@@ -32,9 +32,14 @@ def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Two]:
 
 
 def finished(two: Two) -> list[tuple[str, float]]:
-    for _ in range(50):
+    return searched(two)[0]
+
+
+def searched(two: Two) -> tuple[list[tuple[str, float]], int]:
+    """What is found in the end, and how many searches had to go without."""
+    for waited in range(50):
         try:
-            return two.there.nearest("zebra")
+            return two.there.nearest("zebra"), waited
         except VectorsLoading:
             continue
     raise AssertionError("it is never all there")
@@ -94,3 +99,99 @@ def test_an_older_snapshot_does_not_bring_back_what_is_gone(filled: Two) -> None
 
     filled.there.read(outer)
     assert len(filled.there.nearest("zebra")) == 29
+
+
+_LOGGED = 41
+"""Changes of ten deletions, ten updates (a vector goes, another comes), ten creations, and one."""
+
+
+def changed_much(two: Two) -> set[str]:
+    """Far more changes than one step takes; what is there then."""
+    for number in range(10):
+        two.here.delete(f"d/{number}")
+        two.here.update(f"d/{number + 10}", body=f"zebra {number} anew")
+        two.here.create(f"e/{number}", f"zebra {number} more")
+    two.here.index()
+    two.here.delete("d/15")
+    return {
+        *(f"zebra {number} anew" for number in range(10) if number != 5),
+        *(f"zebra {number} more" for number in range(10)),
+        *(f"zebra {number}" for number in range(20, 30)),
+    }
+
+
+def test_the_log_of_changes_is_followed_in_steps(filled: Two) -> None:
+    assert len(finished(filled)) == 30
+    expected = changed_much(filled)
+    found, waited = searched(filled)
+    assert {text for text, _ in found} == expected
+    assert waited == _LOGGED // 4, "a step is kept, the next goes on from there"
+
+
+def test_the_log_grows_while_it_is_followed(filled: Two) -> None:
+    assert len(finished(filled)) == 30
+    expected = changed_much(filled)
+    with pytest.raises(VectorsLoading):
+        filled.there.nearest("zebra")
+    filled.here.delete("d/20")  # not in the steps so far
+    filled.here.delete("e/0")  # created in a step to come
+    filled.here.update("d/10", body="zebra twice anew")
+    filled.here.index()
+    expected = expected - {"zebra 20", "zebra 0 more", "zebra 0 anew"} | {"zebra twice anew"}
+    assert {text for text, _ in finished(filled)} == expected
+
+
+def test_a_drop_late_in_the_log_begins_again(filled: Two) -> None:
+    assert len(finished(filled)) == 30
+    expected = changed_much(filled)
+    model_id = filled.here.maintain(lambda work: work.model_id(HASHED.identity, 64, 0))
+    filled.here.maintain(lambda work: work.drop_vectors(model_id, 5))
+    found = {text for text, _ in finished(filled)}
+    assert len(found) == len(expected) - 5
+    assert found < expected
+
+
+def test_who_is_too_far_behind_begins_again(filled: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(finished(filled)) == 30
+    expected = changed_much(filled)
+    monkeypatch.setattr(sqlite_vectors, "VECTOR_CHANGES_KEPT", _LOGGED - 1)
+    found, waited = searched(filled)
+    assert {text for text, _ in found} == expected
+    assert waited == len(expected) // 4, "the pages of what is there, not of what happened"
+
+
+def test_a_server_follows_the_log_ahead_of_searches(filled: Two) -> None:
+    assert len(finished(filled)) == 30
+    expected = changed_much(filled)
+    asyncio.run(filled.there.store.load_vectors(HASHED.identity))
+    assert {text for text, _ in filled.there.nearest("zebra")} == expected
+
+
+def test_an_older_snapshot_in_the_middle_of_the_log(filled: Two) -> None:
+    """Steps taken by readers whose snapshots are newer and older, in turn."""
+    assert len(finished(filled)) == 30
+    query = HASHED.embed(["zebra"])[0]
+    found: list[int] = []
+
+    def outer(reader: Reader) -> None:
+        changed_much(filled)  # before the snapshot, which the first statement takes
+        reader.documents.get("d/29")
+        filled.here.delete("d/29")
+        filled.here.update("d/19", body="zebra at last")
+        filled.here.index()
+        with pytest.raises(VectorsLoading):
+            filled.there.nearest("zebra")
+        for _ in range(50):
+            try:
+                found.extend(key for key, _ in reader.vectors.search(HASHED.identity, query, 50))
+                return
+            except VectorsLoading:
+                continue
+        raise AssertionError("it is never all there")
+
+    filled.there.read(outer)
+    assert len(found) == 29, "what was there at the snapshot"
+    texts = {text for text, _ in finished(filled)}
+    assert "zebra at last" in texts
+    assert not texts & {"zebra 29", "zebra 9 anew"}
+    assert len(texts) == 28

@@ -354,15 +354,33 @@ class TestBySize:
 
     def test_a_blank_body_has_none(self) -> None:
         assert chunk_by_size(" \n", size=4000, overlap=400, minimum=800) == []
+        assert chunk_by_size("", size=4000, overlap=400, minimum=800) == []
+
+    def test_a_blank_window_is_none(self) -> None:
+        body = "a" + " " * 1000 + "b"
+        assert chunk_by_size(body, size=100, overlap=0, minimum=0) == [
+            Chunk(0, 0, 100, "", body[:100]),
+            Chunk(1, 1000, 1002, "", " b"),
+        ]
+
+    @given(st.text(alphabet=" \n\u3000ab", min_size=1), st.integers(1, 9), st.data())
+    def test_windows_are_left_out_only_where_nothing_is_to_be_seen(
+        self, body: str, size: int, data: st.DataObject
+    ) -> None:
+        overlap = data.draw(st.integers(0, size - 1))
+        chunks = chunk_by_size(body, size, overlap, data.draw(st.integers(0, size)))
+        assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
+        assert all(body[chunk.start : chunk.end] == chunk.text for chunk in chunks)
+        assert all(chunk.text.strip() for chunk in chunks)
+        held = {place for chunk in chunks for place in range(chunk.start, chunk.end)}
+        assert held >= {place for place, char in enumerate(body) if not char.isspace()}
 
     @given(st.text(min_size=1), st.integers(1, 40), st.data())
-    def test_every_character_is_held(self, body: str, size: int, data: st.DataObject) -> None:
+    def test_every_character_is_held(self, text: str, size: int, data: st.DataObject) -> None:
+        body = "".join("x" if char.isspace() else char for char in text)
         overlap = data.draw(st.integers(0, size - 1))
         minimum = data.draw(st.integers(0, size))
         chunks = chunk_by_size(body, size, overlap, minimum)
-        if not body.strip():
-            assert chunks == []
-            return
         assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
         assert all(body[chunk.start : chunk.end] == chunk.text for chunk in chunks)
         assert (chunks[0].start, chunks[-1].end) == (0, len(body))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from commonplace.limits import ID_CHARS_MAX
 from tests.server import Server
 from tests.web.mcp import Mcp
 from tests.web.rag import CORPUS, EVERYWHERE, SEARCHES, SOURCES, asking, posts_server, rag, sql
@@ -203,7 +204,7 @@ def test_documents_beyond_the_cap_are_left_out(big: Mcp) -> None:
     assert answer["truncated"] is True
     assert answer["missing"] == []
     size = size_bytes(big, "rag.get_docs", {"doc_ids": wanted})
-    assert 3_000_000 < size <= ANSWER_BYTES_MAX + _ENVELOPE_BYTES
+    assert 3_000_000 < size <= ANSWER_BYTES_MAX
     answer = big.call("rag.get_docs", doc_ids=wanted[:2])
     assert answer["truncated"] is False
     answer = big.call("rag.get_docs", doc_ids=wanted, **{"return": {"include_body": False}})
@@ -211,7 +212,84 @@ def test_documents_beyond_the_cap_are_left_out(big: Mcp) -> None:
     assert answer["truncated"] is False
 
 
+@pytest.mark.requirement("RAG-13", "RAG-15")
+@pytest.mark.parametrize("letter", ["x", "\u00e9", "\U0001f701", "\x01"])
+def test_names_count_as_well(big: Mcp, letter: str) -> None:
+    """As many documents as fit, and as long names as may be: those of other documents too."""
+    unknown = [f"{number:03}{letter * (ID_CHARS_MAX - 3)}" for number in range(196)]
+    for wanted in (
+        [*unknown, *(f"big:{number}" for number in range(4))],
+        [*(f"big:{number}" for number in range(4)), *unknown],
+    ):
+        answer = big.call("rag.get_docs", doc_ids=wanted)
+        named = [
+            *answer["missing"],
+            *answer["left_out"],
+            *(doc["doc_id"] for doc in answer["docs"]),
+        ]
+        assert sorted(named) == sorted(wanted)
+        assert answer["docs"]
+        assert answer["truncated"] is True
+        assert size_bytes(big, "rag.get_docs", {"doc_ids": wanted}) <= ANSWER_BYTES_MAX
+
+
+@pytest.mark.requirement("RAG-13")
+def test_names_of_passages_count_as_well(big: Mcp) -> None:
+    unknown = [f"{number:03}{chr(1) * (ID_CHARS_MAX - 3)}#0" for number in range(145)]
+    wanted = [*unknown, *(f"heavy:1#{n}" for n in range(55))]
+    answer = big.call("rag.get_chunks", chunk_ids=wanted)
+    assert answer["missing"] == unknown
+    kept = [chunk["chunk_id"] for chunk in answer["chunks"]]
+    assert [*kept, *answer["left_out"]] == wanted[len(unknown) :]
+    assert kept
+    assert size_bytes(big, "rag.get_chunks", {"chunk_ids": wanted}) <= ANSWER_BYTES_MAX
+
+
 # ---- wrong input ----
+
+
+LONG = "y" * 3_000_000
+
+
+@pytest.mark.requirement("RAG-13", "RAG-84")
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("rag.get_docs", {"doc_ids": [LONG]}),
+        ("rag.get_docs", {"doc_ids": ["posts:001"], LONG: 1}),
+        ("rag.get_docs", {"doc_ids": ["posts:001"], "return": {LONG: True}}),
+        (
+            "rag.get_docs",
+            {"doc_ids": ["posts:001"], **{f"{n}{LONG[:99_999]}": n for n in range(9)}},
+        ),
+        ("rag.get_chunks", {"chunk_ids": [f"{LONG}#0"]}),
+        ("rag.get_chunks", {"chunk_ids": [LONG]}),
+        ("rag.fetch_from_source", {"doc_ids": [LONG]}),
+        ("rag.fetch_from_source", {"doc_ids": ["a"], "columns": [LONG]}),
+        ("rag.admin.sync", {"source_names": [LONG]}),
+        *((tool, asking(tool, filters={"doc_ids": [LONG]})) for tool in SEARCHES),
+        *((tool, asking(tool, filters={"tags_any": [LONG]})) for tool in SEARCHES),
+        *((tool, asking(tool, filters={LONG: 1})) for tool in SEARCHES),
+        *((tool, {**asking(tool), LONG: 1}) for tool in SEARCHES),
+    ],
+)
+def test_long_names_are_not_sent_back(tools: Mcp, tool: str, arguments: dict[str, Any]) -> None:
+    failure = tools.failure(tool, **arguments)
+    assert failure["code"] == "INVALID_ARGUMENT"
+    assert len(str(failure)) < 10_000
+
+
+@pytest.mark.requirement("RAG-13")
+def test_long_names_are_not_sent_back_over_rest(server: Server) -> None:
+    for path, body in (
+        ("/rag/get_docs", {"doc_ids": [LONG]}),
+        ("/rag/search_fts", {"query": "amber", LONG: 1}),
+        ("/documents", {"path": "a", "content": "b", LONG: 1}),
+    ):
+        answer = server.client.post(path, json=body)
+        assert answer.status_code == 422
+        assert answer.json()["code"] == "INVALID_ARGUMENT"
+        assert len(answer.content) < 10_000
 
 
 @pytest.mark.requirement("RAG-30", "RAG-84")

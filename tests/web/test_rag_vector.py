@@ -101,6 +101,19 @@ def test_a_wrong_vector_is_refused(tools: Mcp, given_vector: Any) -> None:
     assert failure["details"]["field"].startswith("query_embedding")
 
 
+@pytest.mark.requirement("RAG-41")
+@pytest.mark.parametrize("scale", [1e30, 1e-30, 3.0])
+def test_only_the_direction_of_a_vector_counts(server: Server, tools: Mcp, scale: float) -> None:
+    text = CORPUS[7].text
+    scaled = packed(Hashed().embed([text])[0] * scale)
+    found = tools.call("rag.search_vector", query_embedding=scaled)["results"]
+    expected = tools.call("rag.search_vector", query_embedding=embedding(text))["results"]
+    assert [hit["doc_id"] for hit in found] == [hit["doc_id"] for hit in expected]
+    for hit, other in zip(found, expected, strict=True):
+        assert hit["score_vec"] == pytest.approx(other["score_vec"], abs=1e-5)
+    assert "RuntimeWarning" not in server.log()
+
+
 @pytest.mark.requirement("RAG-39", "RAG-46")
 def test_the_model_may_be_named(tools: Mcp) -> None:
     plain = tools.call("rag.search_vector", query_text=QUERY)

@@ -118,6 +118,41 @@ class TestPreview:
             assert 0 < len(one["snippet"]) <= RELATED_SNIPPET_CHARS_MAX
         assert len({one["document_id"] for one in found}) == RELATED_MAX
 
+    def test_a_long_document_has_related_ones(self, shared_server: Server) -> None:
+        """Its own passages all have the words of the title, and come first."""
+        section = "The kestrel engine manual on this part. " * 25
+        long = "\n\n".join(f"## Part {number}\n\n{section}" for number in range(60))
+        shared_server.create("related-long/manual", long, title="Kestrel engine manual")
+        shared_server.create("related-long/copy", long, title="Kestrel engine manual, second print")
+        for number in range(2):
+            aside = "A page of misprints. Once more the torque of the kestrel is wrong. "
+            shared_server.create(f"related-long/errata-{number}", aside, title="Errata")
+        found = preview(shared_server.client, "related-long/manual")["related"]
+        assert [one["document_id"].rpartition("/")[2] for one in found] == [
+            "copy", "errata-0", "errata-1",
+        ]  # fmt: skip
+
+    @pytest.mark.parametrize(
+        "title",
+        [
+            'Quokka "plan B" -island',
+            "-quokka -island",
+            '"the quokka on an island"',
+            "title:quokka nowhere",
+            'title:"quokka" nowhere',
+            "Quokka* (Island)",
+        ],
+    )
+    def test_a_title_is_words_not_a_query(self, client: httpx.Client, title: str) -> None:
+        for path, body, name in (
+            ("related-words/a", "none", title),
+            ("related-words/b", "How a quokka is fed on its island", "Feeding"),
+        ):
+            given = {"path": path, "content": body, "title": name, "upsert": True}
+            client.post("/documents", json=given).raise_for_status()
+        found = preview(client, "related-words/a")["related"]
+        assert [one["document_id"] for one in found] == ["related-words/b"]
+
     def test_deleted_documents_are_not_related(self, shared_server: Server) -> None:
         shared_server.create("related-gone/a", "Okapi habits")
         shared_server.create("related-gone/b", "none", title="Okapi habits")

@@ -205,6 +205,12 @@ def test_only_with_all_tags(tools: Mcp) -> None:
     )
 
 
+def test_blank_tags_are_not_taken_for_no_tags(tools: Mcp) -> None:
+    assert tools.failure("search_knowledge", query="astronomy", tags=[" "])["code"] == (
+        "INVALID_ARGUMENT"
+    )
+
+
 # ---- words ----
 
 

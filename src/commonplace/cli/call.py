@@ -11,6 +11,9 @@ from commonplace.cli import context, texts
 from commonplace.errors import InvalidArgument
 from commonplace.tools.catalog import BY_NAME
 
+_BY_EITHER_NAME = {name.replace(".", "_"): tool for name, tool in BY_NAME.items()} | BY_NAME
+"""As /mcp-all lists them too, for hosts that refuse a dot."""
+
 
 @click.command()
 @click.argument("tool")
@@ -21,7 +24,7 @@ def call(options: context.Options, /, tool: str, arguments: str) -> None:
 
     For tools that have no command of their own, such as rag.search_hybrid. Prints JSON.
     """
-    if tool not in BY_NAME:
+    if tool not in _BY_EITHER_NAME:
         near = difflib.get_close_matches(tool, BY_NAME, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise InvalidArgument(f"There is no tool {tool!r}.{hint}", field="tool")
@@ -33,4 +36,4 @@ def call(options: context.Options, /, tool: str, arguments: str) -> None:
         raise InvalidArgument(f"ARGUMENTS is not JSON: {problem}", field="arguments") from None
     if not isinstance(values, dict):
         raise InvalidArgument("ARGUMENTS must be a JSON object.", field="arguments")
-    context.echo_json(context.run_tool(options, BY_NAME[tool], values))
+    context.echo_json(context.run_tool(options, _BY_EITHER_NAME[tool], values))

@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from commonplace.embed.port import Vectors
-from commonplace.errors import CommonplaceError, VectorsLoading
+from commonplace.errors import VectorsLoading
 from commonplace.find.parse import demands_words
 from commonplace.limits import CANDIDATES_MAX
 from commonplace.model.query import Filter
 from commonplace.store.port import Reader, Scored
 from commonplace.text.tokens import Query
+
+_NEAREST_MAX = 2_000
+"""Passages looked at for the sake of those that a query with demands admits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,23 +64,36 @@ def gather(reader: Reader, wanted: Wanted, meaning: Meaning | None) -> Candidate
     if meaning is None or wanted.query.is_empty:
         return Candidates(lexical, (), word_scores)
     try:
-        nearest = reader.vectors.search(
-            meaning.identity, meaning.vector, wanted.vector_max, wanted.where
-        )
+        near = _near(reader, wanted, meaning)
         similarities = reader.vectors.scores(
             meaning.identity, meaning.vector, (key for key, _ in lexical)
         )
     except VectorsLoading as error:
-        return Candidates(lexical, (), word_scores, reason=keywords_only(error))
-    near = [(key, cosine) for key, cosine in nearest if cosine >= wanted.similarity_min]
-    near = _admitted(reader, wanted.query, near)
+        return Candidates(lexical, (), word_scores, reason=error.message)
     similarities.update(near)
     return Candidates(lexical, near, word_scores, similarities)
 
 
-def keywords_only(error: CommonplaceError) -> str:
-    """Why a search goes on without vectors."""
-    return f"{error.message} Keywords only."
+def joined(first: Candidates, second: Candidates) -> Candidates:
+    """Of two searches with the same query, of which the second left out what the first found."""
+    return Candidates(
+        (*first.lexical, *second.lexical),
+        (*first.vector, *second.vector),
+        {**second.word_scores, **first.word_scores},
+        {**second.similarities, **first.similarities},
+        first.reason or second.reason,
+    )
+
+
+def _near(reader: Reader, wanted: Wanted, meaning: Meaning) -> list[Scored]:
+    """The nearest passages that the query admits: for those it refuses, others are looked for."""
+    for limit in (wanted.vector_max, max(wanted.vector_max, _NEAREST_MAX)):
+        nearest = reader.vectors.search(meaning.identity, meaning.vector, limit, wanted.where)
+        near = [(key, cosine) for key, cosine in nearest if cosine >= wanted.similarity_min]
+        admitted = _admitted(reader, wanted.query, near)
+        if len(admitted) == len(near) or len(admitted) >= wanted.vector_max:
+            break
+    return admitted[: wanted.vector_max]
 
 
 def _admitted(reader: Reader, query: Query, near: list[Scored]) -> list[Scored]:

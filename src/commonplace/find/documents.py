@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from commonplace.find.candidates import Meaning, Wanted, gather
+from commonplace.find.candidates import Candidates, Meaning, Wanted, gather, joined
 from commonplace.find.fusion import Fused, weighted_scores
 from commonplace.model.query import Filter
 from commonplace.store.port import PassageView, Reader
@@ -19,6 +19,10 @@ VECTOR_WEIGHT = 0.5
 
 _PASSAGES_PER_DOCUMENT = 2
 
+_ROUNDS_MAX = 4
+"""Searches for one answer. Where long documents take all places with their many passages, another
+one without them finds what stands behind."""
+
 
 @dataclass(frozen=True, slots=True)
 class DocumentHit:
@@ -31,6 +35,8 @@ class Found:
     hits: list[DocumentHit]
     reason: str | None
     """Why it was found by keywords alone, if vectors could have been used."""
+    is_cut: bool
+    """There may be more documents that match, though fewer than asked for were found."""
 
 
 def search_documents(
@@ -50,7 +56,7 @@ def search_documents(
         vector_max=CANDIDATES_PER_LEG,
         similarity_min=similarity_min,
     )
-    found = gather(reader, wanted, meaning)
+    found, document_of, is_full = _gathered(reader, wanted, meaning, limit)
     fused = weighted_scores(
         found.lexical,
         found.vector,
@@ -58,12 +64,43 @@ def search_documents(
         found.similarities,
         vector_weight=vector_weight if found.similarities else 0.0,
     )
-    return Found(_by_document(reader, fused, limit), found.reason)
+    hits = _by_document(reader, fused, document_of, limit)
+    return Found(hits, found.reason, is_cut=len(hits) < limit and is_full)
 
 
-def _by_document(reader: Reader, fused: Sequence[Fused], limit: int) -> list[DocumentHit]:
+def _gathered(
+    reader: Reader, wanted: Wanted, meaning: Meaning | None, limit: int
+) -> tuple[Candidates, dict[int, str], bool]:
+    """Candidates of as many documents as are asked for, if there are, and the document of each.
+
+    Also whether there can be more of them.
+    """
+    found = latest = gather(reader, wanted, meaning)
+    document_of = _documents_of(reader, latest)
+    for _ in range(_ROUNDS_MAX - 1):
+        seen = tuple(dict.fromkeys(document_of.values()))
+        if len(seen) >= limit or not _is_full(latest, wanted):
+            break
+        unseen = replace(wanted.where, without_ids=seen)
+        latest = gather(reader, replace(wanted, where=unseen), meaning)
+        found = joined(found, latest)
+        document_of |= _documents_of(reader, latest)
+    return found, document_of, _is_full(latest, wanted)
+
+
+def _documents_of(reader: Reader, found: Candidates) -> dict[int, str]:
+    return reader.lexical.documents_of({key for key, _ in (*found.lexical, *found.vector)})
+
+
+def _is_full(found: Candidates, wanted: Wanted) -> bool:
+    """Did a leg bring as much as it may? Then there can be more."""
+    return len(found.lexical) >= wanted.lexical_max or len(found.vector) >= wanted.vector_max
+
+
+def _by_document(
+    reader: Reader, fused: Sequence[Fused], document_of: Mapping[int, str], limit: int
+) -> list[DocumentHit]:
     """The best documents, each by its best passage; only what is shown of them is read."""
-    document_of = reader.lexical.documents_of(one.chunk_key for one in fused)
     best: dict[str, list[Fused]] = {}
     for one in fused:
         document_id = document_of.get(one.chunk_key)

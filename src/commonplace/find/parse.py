@@ -32,13 +32,16 @@ def checked_query(text: str, field: str = "query") -> Query:
 
 
 def demands_words(query: Query) -> bool:
-    """Must a passage hold certain words? Then nearness in meaning alone is not enough."""
-    return bool(query.phrases or query.title_terms or query.prefixes)
+    """Must a passage hold certain words? Then nearness in meaning alone is not enough.
+
+    The beginning of a word is one wish among others, unless it is the only one: it means nothing.
+    """
+    return bool(query.phrases or query.title_terms or (query.prefixes and not query.terms))
 
 
 def meant(text: str, query: Query) -> str:
     """What a query is about, for a model: operators say nothing, excluded words the contrary."""
-    if not (demands_words(query) or query.excluded):
+    if not (demands_words(query) or query.prefixes or query.excluded):
         return text
     words = (*chain.from_iterable(query.phrases), *query.title_terms, *query.prefixes)
     return " ".join((*words, *query.terms))

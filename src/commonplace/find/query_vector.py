@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from concurrent.futures import Future
 from dataclasses import dataclass
 
@@ -18,18 +18,26 @@ _CACHED_MAX = 512
 """Agents repeat themselves, and pages of one search ask for the same vector."""
 
 _RUNNING_MAX = 8
-"""Texts embedded at once. More than that wait for a model that hangs: searches go on without."""
+"""Texts embedded at once."""
 
-NO_MODEL = "no embedding model is installed: keywords only"
-SLOW = "the embedding model is slow at the moment: keywords only"
-FAILED = "the embedding model failed: keywords only"
+_WAITING_MAX = 256
+"""Texts that wait for that. When a model hangs, no more are kept than there can be requests."""
+
+NO_MODEL = "No embedding model is installed."
+SLOW = "The embedding model is slow at the moment."
+FAILED = "The embedding model failed."
 
 
 @dataclass(frozen=True, slots=True)
 class QueryVector:
     vector: Vectors | None
     reason: str | None = None
-    """Why a search goes on with keywords alone."""
+    """Why there is none."""
+
+
+def keywords_only(reason: str) -> str:
+    """What is said to who searched by meaning and gets what keywords found."""
+    return f"{reason.rstrip('.')}: keywords only"
 
 
 class QueryVectors:
@@ -39,12 +47,15 @@ class QueryVectors:
         self.embedder = embedder
         self._lock = threading.Lock()
         self._cached: OrderedDict[str, Vectors] = OrderedDict()
-        self._running: dict[str, Future[Vectors]] = {}
+        self._asked: dict[str, Future[Vectors]] = {}
+        """Texts that run or wait."""
+        self._waiting: deque[str] = deque()
+        self._threads = 0
 
     async def of(self, text: str, seconds_max: float) -> QueryVector:
         if self.embedder is None:
             return QueryVector(None, NO_MODEL)
-        found = self._cached_or_running(self.embedder, text)
+        found = self._cached_or_asked(self.embedder, text)
         if found is None:
             return QueryVector(None, SLOW)
         if not isinstance(found, Future):
@@ -56,7 +67,7 @@ class QueryVectors:
         except TimeoutError:
             return QueryVector(None, SLOW)
         except CommonplaceError as error:
-            return QueryVector(None, f"{error.message} Keywords only.")
+            return QueryVector(None, error.message)
         except Exception:
             _log.exception("the embedding model failed")
             return QueryVector(None, FAILED)
@@ -65,38 +76,52 @@ class QueryVectors:
         """Wait for the model to be loaded, for one who has only one thing to ask of it."""
         await self.of("ready?", seconds_max)
 
-    def _cached_or_running(self, embedder: Embedder, text: str) -> Vectors | Future[Vectors] | None:
-        """None: too many run already."""
+    def _cached_or_asked(self, embedder: Embedder, text: str) -> Vectors | Future[Vectors] | None:
+        """None: too many wait already."""
         with self._lock:
             if (known := self._cached.get(text)) is not None:
                 self._cached.move_to_end(text)
                 return known
-            if (running := self._running.get(text)) is not None:
-                return running
-            if len(self._running) >= _RUNNING_MAX:
+            if (asked := self._asked.get(text)) is not None:
+                return asked
+            if len(self._waiting) >= _WAITING_MAX:
                 return None
-            future = self._running[text] = Future()
-        # Once it runs, a caller that is cancelled cannot cancel it for the others.
-        future.set_running_or_notify_cancel()
-        # A daemon: a server does not wait, at its end, for a model that hangs.
-        threading.Thread(
-            target=self._embed,
-            args=(embedder, text, future),
-            name="commonplace-query-vector",
-            daemon=True,
-        ).start()
+            future = self._asked[text] = Future()
+            # From now on a caller that is cancelled cannot cancel it for the others.
+            future.set_running_or_notify_cancel()
+            self._waiting.append(text)
+            if self._threads < _RUNNING_MAX:
+                self._threads += 1
+                # A daemon: a server does not wait, at its end, for a model that hangs.
+                threading.Thread(
+                    target=self._embed_waiting,
+                    args=(embedder,),
+                    name="commonplace-query-vector",
+                    daemon=True,
+                ).start()
         return future
 
-    def _embed(self, embedder: Embedder, text: str, future: Future[Vectors]) -> None:
+    def _embed_waiting(self, embedder: Embedder) -> None:
+        while (text := self._next()) is not None:
+            self._embed(embedder, text)
+
+    def _next(self) -> str | None:
+        with self._lock:
+            if self._waiting:
+                return self._waiting.popleft()
+            self._threads -= 1
+            return None
+
+    def _embed(self, embedder: Embedder, text: str) -> None:
         try:
             vector: Vectors = embedder.embed([text])[0]
         except BaseException as problem:  # whoever waits for it raises it again
             with self._lock:
-                del self._running[text]
+                future = self._asked.pop(text)
             future.set_exception(problem)
             return
         with self._lock:
-            del self._running[text]
+            future = self._asked.pop(text)
             self._cached[text] = vector
             if len(self._cached) > _CACHED_MAX:
                 self._cached.popitem(last=False)

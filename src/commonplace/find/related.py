@@ -6,29 +6,43 @@ from typing import Any
 
 from commonplace.limits import RELATED_MAX, RELATED_SNIPPET_CHARS_MAX
 from commonplace.model.document import Document
+from commonplace.model.query import Filter
 from commonplace.store.port import PassageView, Reader
 from commonplace.text.snippet import snippet
-from commonplace.text.tokens import parse_query
+from commonplace.text.tokens import Query, parse_query
+from commonplace.text.words import fold_case, lexemes
 
 _PASSAGES_LOOKED_AT = 30
-"""The document itself matches its own title in many passages."""
+"""Enough for three documents, unless one of them has the words in most of its passages."""
 
 
 def related(reader: Reader, document: Document) -> list[dict[str, Any]]:
-    title = document.title or document.document_id.rpartition("/")[2]
-    query = parse_query(title)
-    scored = reader.lexical.search(query, limit=_PASSAGES_LOOKED_AT)
-    views = reader.lexical.passages(key for key, _ in scored)
-    others: dict[str, PassageView] = {}
-    for key, _ in scored:
-        view = views.get(key)
-        if view is not None and view.document_id != document.document_id:
-            others.setdefault(view.document_id, view)
+    query = _words_of(document.title or document.document_id.rpartition("/")[2])
     return [
         {
             "document_id": view.document_id,
             "title": view.title,
             "snippet": snippet(view.text, query, RELATED_SNIPPET_CHARS_MAX)[0],
         }
-        for view in list(others.values())[:RELATED_MAX]
+        for view in _best_of_each(reader, query, document.document_id)
     ]
+
+
+def _words_of(title: str) -> Query:
+    """A title's quotes, minus signs and colons are its author's, not operators of a search."""
+    return parse_query(" ".join(lexemes(fold_case(title))).replace("title:", "title "))
+
+
+def _best_of_each(reader: Reader, query: Query, but: str) -> list[PassageView]:
+    """The best passages of other documents, one of each."""
+    found: dict[str, PassageView] = {}
+    for _ in range(RELATED_MAX):  # at least one more each time
+        wanted = Filter(without_ids=(but, *found))
+        scored = reader.lexical.search(query, limit=_PASSAGES_LOOKED_AT, wanted=wanted)
+        views = reader.lexical.passages(key for key, _ in scored)
+        for key, _ in scored:
+            if key in views and len(found) < RELATED_MAX:
+                found.setdefault(views[key].document_id, views[key])
+        if len(scored) < _PASSAGES_LOOKED_AT or len(found) == RELATED_MAX:
+            break
+    return list(found.values())

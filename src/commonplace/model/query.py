@@ -13,6 +13,8 @@ class Filter:
     source_ids: tuple[int, ...] | None = None
     source_names: tuple[str, ...] | None = None
     document_ids: tuple[str, ...] | None = None
+    without_ids: tuple[str, ...] | None = None
+    """Documents that are not wanted."""
     min_score: float | None = None
     """The least metadata `Score` (votes of a post), not a relevance."""
     post_type_ids: tuple[int, ...] | None = None
@@ -20,22 +22,6 @@ class Filter:
     tags_all: tuple[str, ...] | None = None
     created_after_us: int | None = None
     created_before_us: int | None = None
-
-    @property
-    def restricts_documents(self) -> bool:
-        """Is there a condition beside the source?"""
-        return self.prefix != "" or any(
-            condition is not None
-            for condition in (
-                self.document_ids,
-                self.min_score,
-                self.post_type_ids,
-                self.tags_any,
-                self.tags_all,
-                self.created_after_us,
-                self.created_before_us,
-            )
-        )
 
 
 NO_FILTER = Filter()

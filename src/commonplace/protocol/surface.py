@@ -30,7 +30,7 @@ from commonplace.tools.spec import Call, ToolSpec
 
 _log = logging.getLogger("commonplace.protocol")
 
-CONNECTOR_SCHEMA_VERSION = "2026-11-16.1"
+CONNECTOR_SCHEMA_VERSION = "2026-11-16.2"
 """Raised by hand when tools come, go or change their meaning; the hash follows by itself."""
 
 INSTRUCTIONS = (

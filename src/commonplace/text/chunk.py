@@ -86,6 +86,7 @@ def chunk_by_size(body: str, size: int, overlap: int, minimum: int) -> list[Chun
     """Windows of `size` characters, each beginning with the last `overlap` of the one before.
 
     A last window shorter than `minimum` goes to its predecessor, which then ends with the body.
+    A window of nothing but white space is none.
     """
     if size < 1:
         raise ValueError(f"size must be at least 1, not {size}")
@@ -93,15 +94,14 @@ def chunk_by_size(body: str, size: int, overlap: int, minimum: int) -> list[Chun
         raise ValueError(f"overlap must be at least 0 and below size {size}, not {overlap}")
     if not 0 <= minimum <= size:
         raise ValueError(f"minimum must be between 0 and size {size}, not {minimum}")
-    if not body.strip():
-        return []
     starts = list(range(0, max(len(body) - overlap, 1), size - overlap))
     if len(starts) > 1 and len(body) - starts[-1] < minimum:
         starts.pop()
     ends = [*(start + size for start in starts[:-1]), len(body)]
+    windows = zip(starts, ends, strict=True)
+    visible = ((start, end) for start, end in windows if body[start:end].strip())
     return [
-        Chunk(index, start, end, "", body[start:end])
-        for index, (start, end) in enumerate(zip(starts, ends, strict=True))
+        Chunk(index, start, end, "", body[start:end]) for index, (start, end) in enumerate(visible)
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +24,7 @@ class Facets:
 def facets_of(tags: Iterable[str], metadata: Mapping[str, Any], created_at_us: int) -> Facets:
     """Rows of a database bring their own tags, score and date as metadata; those count."""
     return Facets(
-        tags=frozenset(fold_tag(tag) for tag in (*tags, *_tag_list(metadata.get("Tags")))),
+        tags=frozenset(filter(None, map(fold_tag, (*tags, *_tag_list(metadata.get("Tags")))))),
         created_us=_instant_us(metadata.get("CreationDate"), created_at_us),
         score=_number(metadata.get("Score")),
         post_type=_whole(metadata.get("PostTypeId")),
@@ -31,7 +32,8 @@ def facets_of(tags: Iterable[str], metadata: Mapping[str, Any], created_at_us: i
 
 
 def fold_tag(tag: str) -> str:
-    return tag.strip().casefold()
+    """A tag as it is compared: however its accents, blanks and capitals were typed."""
+    return " ".join(unicodedata.normalize("NFC", tag).split()).casefold()
 
 
 def _tag_list(value: Any) -> list[str]:

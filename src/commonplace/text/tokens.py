@@ -159,11 +159,18 @@ class _Draft:
         content = [term for term in self.terms if term not in STOP_WORDS]
         if content or self.phrases or self.title_terms or self.prefixes:
             self.terms = content
-        # Required parts come first: without one of them the search would be wider than asked.
+        # Required parts come first: without one of them the search would be wider than asked. But
+        # what is excluded leaves half of the room to what is wanted, or nothing would be.
+        phrases = tuple(filter(None, map(self._fitting, dict.fromkeys(self.phrases))))
+        title_terms = tuple(filter(self._fits, dict.fromkeys(self.title_terms)))
+        kept_back = self._room // 2 if self.terms or self.prefixes else 0
+        self._room -= kept_back
+        excluded = tuple(filter(None, map(self._fitting, dict.fromkeys(self.excluded))))
+        self._room += kept_back
         return Query(
-            phrases=tuple(filter(None, map(self._fitting, dict.fromkeys(self.phrases)))),
-            title_terms=tuple(filter(self._fits, dict.fromkeys(self.title_terms))),
-            excluded=tuple(filter(None, map(self._fitting, dict.fromkeys(self.excluded)))),
+            phrases=phrases,
+            title_terms=title_terms,
+            excluded=excluded,
             prefixes=tuple(filter(self._fits, dict.fromkeys(self.prefixes))),
             terms=tuple(filter(self._fits, dict.fromkeys(self.terms))),
             ignored=self._ignored,

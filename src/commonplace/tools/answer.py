@@ -20,7 +20,7 @@ def fit_items(items: Sequence[dict[str, Any]], bytes_max: int) -> list[dict[str,
 
 def fit_text(text: str, bytes_max: int) -> str:
     """As much of a text, from its start, as fits when it is written as JSON."""
-    while (size := len(orjson.dumps(text))) > bytes_max:
+    while text and (size := len(orjson.dumps(text))) > bytes_max:
         # By its average first, then in small steps: what is left may be denser.
         text = text[: min(len(text) * bytes_max // size, len(text) - 1)]
     return text

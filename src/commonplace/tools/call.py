@@ -15,11 +15,15 @@ from pydantic import ValidationError
 
 from commonplace.access.decide import require_effect
 from commonplace.errors import CommonplaceError, DeadlineExceeded, Internal, InvalidArgument
+from commonplace.limits import ECHO_CHARS_MAX
 from commonplace.tools import metrics
 from commonplace.tools.spec import Answer, Arguments, Call, ToolSpec
 
 _log = logging.getLogger("commonplace.tools")
 _audit = logging.getLogger("commonplace.audit")
+
+_PLACE_PARTS_MAX = 20
+"""Arguments are not nested half as deep."""
 
 
 async def call(
@@ -77,13 +81,18 @@ def validate(
 def _as_invalid_argument(problem: ValidationError) -> InvalidArgument:
     found = problem.errors(include_url=False, include_input=False, include_context=False)
     problems = [
-        {"field": ".".join(str(part) for part in error["loc"]) or "arguments", "why": error["msg"]}
-        for error in found[:10]
+        {"field": _field(error["loc"]) or "arguments", "why": error["msg"]} for error in found[:10]
     ]
     first = problems[0]
     return InvalidArgument(
         f"{first['field']}: {first['why']}", field=first["field"], problems=problems
     )
+
+
+def _field(place: tuple[int | str, ...]) -> str:
+    """Where in the arguments; an unknown key is the caller's, and may be as long as a request."""
+    name = ".".join(str(part)[:ECHO_CHARS_MAX] for part in place[:_PLACE_PARTS_MAX])
+    return name if len(name) <= ECHO_CHARS_MAX else f"{name[:ECHO_CHARS_MAX]}\u2026"
 
 
 def _log_change(tool: ToolSpec[Any], call: Call, arguments: dict[str, Any], outcome: str) -> None:

@@ -151,6 +151,11 @@ FILTERS: dict[str, tuple[Filter, Callable[[Document], bool]]] = {
         lambda one: one.document_id in ("a/1", "b/2"),
     ),
     "no ids": (Filter(document_ids=()), lambda one: False),
+    "other than": (
+        Filter(without_ids=("a/1", "b/2", "none")),
+        lambda one: one.document_id not in ("a/1", "b/2"),
+    ),
+    "other than no one": (Filter(without_ids=()), everything),
     "any tag": (
         Filter(tags_any=("Red", "blue")),
         lambda one: bool({"red", "blue"} & {*map(str.lower, one.tags)}),

@@ -42,6 +42,7 @@ def filter_values(scope: Scope, wanted: Filter) -> dict[str, Any] | None:
         "source_ids": _listed(wanted.source_ids),
         "source_names": _listed(wanted.source_names),
         "document_ids": _listed(wanted.document_ids),
+        "without_ids": _listed(wanted.without_ids),
         "min_score": wanted.min_score,
         "post_types": _listed(wanted.post_type_ids),
         "tags_any": _listed(folded_tags(wanted.tags_any)),

@@ -16,6 +16,7 @@ from commonplace.errors import ConfigurationError, StorageReadOnly
 from commonplace.store import migrate
 from commonplace.store.sqlite.connection import Connection
 from commonplace.store.sqlite.faults import damaged, file_errors
+from commonplace.text.facets import fold_tag
 
 APPLICATION_ID = 0x434D504C
 """'CMPL' in the file's header: tells our file from any other SQLite database."""
@@ -84,6 +85,7 @@ def _migrate(raw: apsw.Connection, path: Path) -> None:
     migrations = migrate.load(_PACKAGE)
     if _version(raw, path) == migrations[-1].number:
         return
+    add_functions(raw)
     # Two processes may start at once: the second finds the work done when it gets the lock.
     raw.execute("BEGIN IMMEDIATE")
     try:
@@ -96,6 +98,13 @@ def _migrate(raw: apsw.Connection, path: Path) -> None:
         if raw.in_transaction:
             raw.execute("ROLLBACK")
         raise
+
+
+def add_functions(raw: apsw.Connection) -> None:
+    """What migrations need beside SQL."""
+    raw.create_scalar_function(
+        "fold_tag", lambda *tags: fold_tag(str(tags[0])), 1, deterministic=True
+    )
 
 
 def _version(raw: apsw.Connection, path: Path) -> int:

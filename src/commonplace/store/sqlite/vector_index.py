@@ -179,6 +179,7 @@ class VectorIndex:
         namespace: str,
         sources: Sequence[int],
         documents: npt.NDArray[np.int64] | None,
+        without: npt.NDArray[np.int64] | None = None,
     ) -> list[tuple[int, float]]:
         """The k nearest passages that are allowed, with their cosine; best first, ties by key."""
         groups = [
@@ -189,6 +190,8 @@ class VectorIndex:
         allowed = self._are_in(groups)
         if documents is not None:
             allowed &= self._are_of(documents)
+        if without is not None:
+            allowed &= ~self._are_of(without)
         rows = np.flatnonzero(allowed)
         if len(rows) <= EXACT_ROWS_MAX:
             rows, scores = self._best(vector, rows, k)

@@ -18,7 +18,7 @@ import orjson
 
 from commonplace.access.principal import Scope
 from commonplace.errors import VectorsLoading
-from commonplace.limits import VECTOR_LOAD_SECONDS_MAX
+from commonplace.limits import VECTOR_CHANGES_KEPT, VECTOR_LOAD_SECONDS_MAX
 from commonplace.model.query import NO_FILTER, Filter
 from commonplace.model.vector import Vectors as VectorRows
 from commonplace.model.vector import np
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _SQL = statements.load("commonplace.store.sqlite", "vectors.sql")
 
 _PAGE_ROWS = 20_000
-"""Read at once: about a tenth of a second."""
+"""Read at once, of the vectors or of the log: about a tenth of a second."""
 
 ALL_PASSAGES = 0
 """In the log: not one passage changed but all of the model."""
@@ -73,7 +73,7 @@ class VectorMemory:
             raise _loading()
         try:
             held = self._held(raw, model_id, dimensions)
-            while _read_page(held, raw, model_id) or not _catch_up(held, raw, model_id):
+            while _read_on(held, raw, model_id):
                 if time.monotonic() > until_s:
                     raise _loading()
             yield held.index
@@ -83,12 +83,12 @@ class VectorMemory:
     def load_page(self, raw: apsw.Connection, model_id: int, dimensions: int) -> bool:
         """Read on, ahead of any search; False when there is nothing more."""
         with self._lock:
-            return _read_page(self._held(raw, model_id, dimensions), raw, model_id)
+            return _read_on(self._held(raw, model_id, dimensions), raw, model_id)
 
     def _held(self, raw: apsw.Connection, model_id: int, dimensions: int) -> _Held:
         newest, oldest = _log_ends(raw)
         held = self._by_model.get(model_id)
-        if held is None or held.seen_change < oldest - 1:
+        if held is None or held.seen_change < max(oldest - 1, newest - VECTOR_CHANGES_KEPT):
             held = self._by_model[model_id] = _Held(dimensions, newest)
         elif held.read_through is not None:
             # This reader's snapshot may be older than that of the one who began.
@@ -106,6 +106,11 @@ def _log_ends(raw: apsw.Connection) -> tuple[int, int]:
     return newest, oldest
 
 
+def _read_on(held: _Held, raw: apsw.Connection, model_id: int) -> bool:
+    """One step, of which nothing has to be done again; False when all is there."""
+    return _read_page(held, raw, model_id) or _follow_log(held, raw, model_id)
+
+
 def _read_page(held: _Held, raw: apsw.Connection, model_id: int) -> bool:
     """Read the next passages; False when that were the last."""
     if held.read_through is None:
@@ -117,22 +122,27 @@ def _read_page(held: _Held, raw: apsw.Connection, model_id: int) -> bool:
     return held.read_through is not None
 
 
-def _catch_up(held: _Held, raw: apsw.Connection, model_id: int) -> bool:
-    """Follow the log to its end; False when it says that everything is to be read again."""
+def _follow_log(held: _Held, raw: apsw.Connection, model_id: int) -> bool:
+    """Take over the next changes; False when these were the last.
+
+    Each passage is brought to what it is in this reader's snapshot, which may be further than the
+    step. What comes later in the log is then brought there once more, so no order is lost.
+    """
     newest, _ = _log_ends(raw)
     if held.seen_change >= newest:
-        return True
-    values = {"model_id": model_id, "after": held.seen_change}
+        return False
+    through = min(newest, held.seen_change + _PAGE_ROWS)
+    values = {"model_id": model_id, "after": held.seen_change, "through": through}
     keys = {row[0] for row in raw.execute(_SQL["changed_chunks"], values)}
     if ALL_PASSAGES in keys:
         held.begin(held.index.dimensions, newest)
-        return False
+        return True
     listed = {"model_id": model_id, "chunk_keys": orjson.dumps(list(keys)).decode()}
     present = [StoredVector(*row) for row in raw.execute(_SQL["some_vectors"], listed)]
     held.index.remove(keys - {stored.chunk_key for stored in present})
     held.index.put(present)
-    held.seen_change = newest
-    return True
+    held.seen_change = through
+    return through < newest
 
 
 def _loading() -> VectorsLoading:
@@ -156,6 +166,10 @@ class Vectors:
             return []
         sources = [row[0] for row in self._raw.execute(_SQL["sources"], _only(values, _SOURCES))]
         documents = self._eligible(wanted, values)
+        without = None
+        if wanted.without_ids:
+            unwanted = {**values, "document_ids": values["without_ids"]}
+            without = self._keys("identified", _only(unwanted, _IDENTIFIED))
         with self._memory.current(self._raw, *model) as index:
             return index.search(
                 vector,
@@ -163,6 +177,7 @@ class Vectors:
                 namespace=self._scope.namespace,
                 sources=sources,
                 documents=documents,
+                without=without,
             )
 
     def scores(

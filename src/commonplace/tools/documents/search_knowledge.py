@@ -6,10 +6,11 @@ import orjson
 from pydantic import Field
 
 from commonplace.embed.port import Embedder
+from commonplace.errors import InvalidArgument
 from commonplace.find.candidates import Meaning
-from commonplace.find.documents import VECTOR_WEIGHT, DocumentHit, Found, search_documents
+from commonplace.find.documents import VECTOR_WEIGHT, Found, search_documents
 from commonplace.find.parse import checked_query, meant
-from commonplace.find.query_vector import QueryVector
+from commonplace.find.query_vector import QueryVector, keywords_only
 from commonplace.find.shown import shown_hits
 from commonplace.limits import (
     FILTER_VALUES_MAX,
@@ -27,7 +28,7 @@ from commonplace.tools.spec import Answer, Arguments, Call, ToolSpec
 _BYTES_PER_HIT = KNOWLEDGE_RESPONSE_BYTES // SEARCH_LIMIT_DEFAULT
 """Who asks for many hits wants them: beyond the default limit the answer grows with it."""
 
-_OTHER_SCRIPT = "the embedding model does not know this script: keywords only"
+_OTHER_SCRIPT = "The embedding model does not know this script."
 
 
 class SearchKnowledge(Arguments):
@@ -39,10 +40,7 @@ class SearchKnowledge(Arguments):
 
 async def handle(call: Call, given: SearchKnowledge) -> Answer:
     query = checked_query(given.query)
-    where = Filter(
-        prefix=normalize.prefix(given.prefix),
-        tags_all=normalize.tags(given.tags) if given.tags else None,
-    )
+    where = Filter(prefix=normalize.prefix(given.prefix), tags_all=_tags(given.tags))
     embedder = call.runtime.query_vectors.embedder
     weight = 0.0 if embedder is None else VECTOR_WEIGHT * embedder.vector_weight(given.query)
     embedded = await _embedded(call, given.query, query, weight)
@@ -64,7 +62,16 @@ async def handle(call: Call, given: SearchKnowledge) -> Answer:
 
     found, pending = await call.runtime.store.read(call.principal.scope, search)
     notes = _notes(embedded.reason or found.reason, pending, query)
-    return _answer(found.hits, query, given.limit, notes)
+    return _answer(found, query, given.limit, notes)
+
+
+def _tags(given: list[str]) -> tuple[str, ...] | None:
+    if not given:
+        return None
+    tags = normalize.tags(given)
+    if not tags:  # no filter at all is not what was meant
+        raise InvalidArgument("The tags are blank.", field="tags")
+    return tags
 
 
 async def _embedded(call: Call, text: str, query: Query, weight: float) -> QueryVector:
@@ -81,7 +88,7 @@ def _pending(reader: Reader, embedder: Embedder | None) -> int:
 
 
 def _notes(reason: str | None, pending: int, query: Query) -> list[str]:
-    notes = [reason] if reason else []
+    notes = [keywords_only(reason)] if reason else []
     if pending:
         notes.append(f"{pending} documents are found by keyword only until their vectors are ready")
     if query.ignored:
@@ -89,13 +96,14 @@ def _notes(reason: str | None, pending: int, query: Query) -> list[str]:
     return notes
 
 
-def _answer(hits: list[DocumentHit], query: Query, limit: int, notes: list[str]) -> Answer:
-    answer: Answer = {"results": [], "count": len(hits), "truncated": False}
+def _answer(found: Found, query: Query, limit: int, notes: list[str]) -> Answer:
+    answer: Answer = {"results": [], "count": len(found.hits), "truncated": False}
     if notes:
         answer["note"] = "; ".join(notes)
     bytes_max = max(KNOWLEDGE_RESPONSE_BYTES, _BYTES_PER_HIT * limit)
-    results = shown_hits(hits, query, bytes_max - len(orjson.dumps(answer)))
-    answer.update(results=results, count=len(results), truncated=len(results) < len(hits))
+    results = shown_hits(found.hits, query, bytes_max - len(orjson.dumps(answer)))
+    is_truncated = found.is_cut or len(results) < len(found.hits)
+    answer.update(results=results, count=len(results), truncated=is_truncated)
     return answer
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pydantic import Field
 
 from commonplace.errors import NotConfigured
-from commonplace.limits import FILTER_VALUES_MAX, RAG_IDS_MAX, RAG_SECONDS_MAX
+from commonplace.limits import RAG_IDS_MAX, RAG_SECONDS_MAX
 from commonplace.model.instant import to_iso
-from commonplace.tools.rag.fields import Clock
+from commonplace.tools.rag.fields import Clock, DocId, Words
 from commonplace.tools.spec import Answer, Arguments, Call, ToolSpec
 
 
@@ -16,7 +16,7 @@ class AdminStats(Arguments):
 
 
 class AdminSync(Arguments):
-    source_names: list[str] = Field([], max_length=FILTER_VALUES_MAX)
+    source_names: Words = []
 
 
 class FetchLimits(Arguments):
@@ -25,8 +25,8 @@ class FetchLimits(Arguments):
 
 
 class FetchFromSource(Arguments):
-    doc_ids: list[str] = Field(min_length=1, max_length=RAG_IDS_MAX)
-    columns: list[str] = Field([], max_length=FILTER_VALUES_MAX)
+    doc_ids: list[DocId] = Field(min_length=1, max_length=RAG_IDS_MAX)
+    columns: Words = []
     limits: FetchLimits = FetchLimits()
 
 

@@ -12,7 +12,10 @@ from pydantic import AfterValidator, Field
 from commonplace.errors import InvalidArgument
 from commonplace.find.fusion import word_relevance
 from commonplace.limits import (
+    CHUNK_ID_CHARS_MAX,
+    ECHO_CHARS_MAX,
     FILTER_VALUES_MAX,
+    ID_CHARS_MAX,
     RAG_RESPONSE_BYTES_MAX,
     RAG_SECONDS_MAX,
     SEARCH_LIMIT_MAX,
@@ -20,10 +23,13 @@ from commonplace.limits import (
 from commonplace.model.instant import from_iso
 from commonplace.model.query import Filter
 from commonplace.store.port import PassageView, Reader
-from commonplace.tools.answer import fit_items
+from commonplace.text import normalize
+from commonplace.tools.answer import fit_items, size_bytes
 from commonplace.tools.spec import Answer, Arguments
 
 _WHOLE_MAX = 2**53 - 1
+_SPARE_BYTES = 32
+"""The time a call took is known last, and written in more or fewer digits."""
 _CHUNK_NUMBER = re.compile("0|[1-9][0-9]{0,8}", re.ASCII)
 
 WantedHits = Annotated[
@@ -42,9 +48,13 @@ def _instant(text: str) -> str:
 
 
 Instant = Annotated[str, AfterValidator(_instant)]
-Words = Annotated[list[str], Field(max_length=FILTER_VALUES_MAX)]
+DocId = Annotated[str, Field(max_length=ID_CHARS_MAX)]
+ChunkId = Annotated[str, Field(max_length=CHUNK_ID_CHARS_MAX)]
+Words = Annotated[
+    list[Annotated[str, Field(max_length=ID_CHARS_MAX)]], Field(max_length=FILTER_VALUES_MAX)
+]
 Numbers = Annotated[
-    list[Annotated[int, Field(ge=-_WHOLE_MAX, le=_WHOLE_MAX)]], Field(max_length=FILTER_VALUES_MAX)
+    list[Annotated[int, Field(ge=0, le=_WHOLE_MAX)]], Field(max_length=FILTER_VALUES_MAX)
 ]
 
 
@@ -66,7 +76,7 @@ class RagFilters(Arguments):
         return Filter(
             source_ids=_tuple(self.source_ids),
             source_names=_tuple(self.source_names),
-            document_ids=_tuple(self.doc_ids),
+            document_ids=None if self.doc_ids is None else _stored_ids(self.doc_ids),
             min_score=self.min_score,
             post_type_ids=_tuple(self.post_type_ids),
             tags_any=_tuple(self.tags_any),
@@ -74,6 +84,10 @@ class RagFilters(Arguments):
             created_after_us=_instant_us(self.created_after),
             created_before_us=_instant_us(self.created_before),
         )
+
+
+def _stored_ids(given: Sequence[str]) -> tuple[str, ...]:
+    return tuple(filter(None, map(stored_id, given)))
 
 
 def _tuple(values: list[Any] | None) -> tuple[Any, ...] | None:
@@ -140,15 +154,23 @@ def search_answer(
     **stats: Any,
 ) -> Answer:
     """`more`: there are hits beyond these; only who asked for more than the cap misses them."""
-    kept = fit_items(hits, RAG_RESPONSE_BYTES_MAX)
     answer: Answer = {
-        "results": kept,
-        "truncated": (more and k > SEARCH_LIMIT_MAX) or len(kept) < len(hits),
-        "stats": {**stats, "k_requested": k, "k_returned": len(kept), "ms": clock.ms},
+        "results": [],
+        "truncated": more and k > SEARCH_LIMIT_MAX,
+        "stats": {**stats, "k_requested": k, "k_returned": len(hits), "ms": clock.ms},
     }
     if notes:
         answer["note"] = "; ".join(notes)
+    kept = fit_items(hits, bytes_left(answer))
+    answer["results"] = kept
+    answer["truncated"] = answer["truncated"] or len(kept) < len(hits)
+    answer["stats"] |= {"k_returned": len(kept), "ms": clock.ms}
     return answer
+
+
+def bytes_left(answer: Answer) -> int:
+    """For the items of an answer that is otherwise complete."""
+    return RAG_RESPONSE_BYTES_MAX - size_bytes(answer) - _SPARE_BYTES
 
 
 def shown_words(score: float) -> float:
@@ -169,11 +191,20 @@ def index_notes(reader: Reader, identity: str) -> list[str]:
     return [f"{coverage.pending} documents wait for their vectors"]
 
 
-def place_of(chunk_id: str) -> tuple[str, int]:
-    """`<document>#<n>` → the document and the number."""
+def stored_id(given: str) -> str | None:
+    """A document's id in the form in which it is stored; None: no document can have it."""
+    try:
+        return normalize.document_id(given)
+    except InvalidArgument:
+        return None
+
+
+def place_of(chunk_id: str) -> tuple[str | None, int]:
+    """`<document>#<n>` → the document, as `stored_id` has it, and the number."""
     document_id, mark, number = chunk_id.rpartition("#")
     if not mark or not _CHUNK_NUMBER.fullmatch(number):
         raise InvalidArgument(
-            f"{chunk_id[:200]!r} is not a chunk id (<document>#<number>).", field="chunk_ids"
+            f"{chunk_id[:ECHO_CHARS_MAX]!r} is not a chunk id (<document>#<number>).",
+            field="chunk_ids",
         )
-    return document_id, int(number)
+    return stored_id(document_id), int(number)

@@ -8,7 +8,7 @@ from commonplace.limits import CHUNK_RESPONSE_BYTES_MAX, RAG_IDS_MAX, RAG_SECOND
 from commonplace.model.point import point_id
 from commonplace.store.port import PassageView
 from commonplace.tools.answer import fit_items
-from commonplace.tools.rag.fields import Clock, place_of
+from commonplace.tools.rag.fields import ChunkId, Clock, bytes_left, place_of
 from commonplace.tools.spec import Answer, Arguments, Call, ToolSpec
 
 
@@ -19,32 +19,45 @@ class ChunkReturn(Arguments):
 
 
 class GetChunks(Arguments):
-    chunk_ids: list[str] = Field(min_length=1, max_length=RAG_IDS_MAX)
+    chunk_ids: list[ChunkId] = Field(min_length=1, max_length=RAG_IDS_MAX)
     return_: ChunkReturn = Field(ChunkReturn(), validation_alias="return")
 
 
 async def handle(call: Call, given: GetChunks) -> Answer:
     clock = Clock()
-    places = {chunk_id: place_of(chunk_id) for chunk_id in given.chunk_ids}
+    wanted = _once_each(given.chunk_ids)
     views = await call.runtime.store.read(
         call.principal.scope,
-        lambda reader: reader.lexical.passages_at(places.values()),
+        lambda reader: reader.lexical.passages_at(wanted),
         seconds_max=clock.left_s,
     )
-    present = [chunk_id for chunk_id, place in places.items() if place in views]
-    kept = fit_items(
-        [_shown(views[places[chunk_id]], given.return_) for chunk_id in present],
-        CHUNK_RESPONSE_BYTES_MAX,
-    )
+    present = [place for place in wanted if place in views]
     answer: Answer = {
-        "chunks": kept,
-        "missing": [chunk_id for chunk_id, place in places.items() if place not in views],
-        "truncated": len(kept) < len(present),
+        "chunks": [],
+        "missing": [name for place, name in wanted.items() if place not in views],
+        "truncated": False,
         "stats": {"ms": clock.ms},
     }
-    if answer["truncated"]:
-        answer["left_out"] = present[len(kept) :]
-    return answer
+    # As if all were left out: at most, each of them is either there or named there.
+    names = [wanted[place] for place in present]
+    left_bytes = bytes_left({**answer, "left_out": names})
+    kept = fit_items(
+        [_shown(views[place], given.return_) for place in present],
+        min(CHUNK_RESPONSE_BYTES_MAX, left_bytes),
+    )
+    answer["chunks"] = kept
+    if len(kept) < len(present):
+        answer |= {"truncated": True, "left_out": names[len(kept) :]}
+    return {**answer, "stats": {"ms": clock.ms}}
+
+
+def _once_each(given: list[str]) -> dict[tuple[str, int], str]:
+    """Each passage that is asked for, with the first of the names it is asked for by."""
+    wanted: dict[tuple[str, int], str] = {}
+    for name in given:
+        document_id, number = place_of(name)
+        wanted.setdefault((document_id or name, number), name)
+    return wanted
 
 
 def _shown(view: PassageView, include: ChunkReturn) -> Answer:

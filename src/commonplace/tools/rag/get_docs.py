@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from commonplace.limits import RAG_IDS_MAX, RAG_RESPONSE_BYTES_MAX, RAG_SECONDS_MAX
+from commonplace.limits import RAG_IDS_MAX, RAG_SECONDS_MAX
 from commonplace.model.document import Document
 from commonplace.store.port import Reader
 from commonplace.tools.answer import fit_text, size_bytes
-from commonplace.tools.rag.fields import Clock
+from commonplace.tools.rag.fields import Clock, DocId, bytes_left, stored_id
 from commonplace.tools.spec import Answer, Arguments, Call, ToolSpec
+
+_REST: Answer = {"truncated": False, "stats": {"ms": 0.0}}
+"""What an answer has beside its lists."""
 
 
 class DocReturn(Arguments):
@@ -18,7 +21,7 @@ class DocReturn(Arguments):
 
 
 class GetDocs(Arguments):
-    doc_ids: list[str] = Field(min_length=1, max_length=RAG_IDS_MAX)
+    doc_ids: list[DocId] = Field(min_length=1, max_length=RAG_IDS_MAX)
     return_: DocReturn = Field(DocReturn(), validation_alias="return")
 
 
@@ -34,25 +37,35 @@ def _read(reader: Reader, given: GetDocs) -> Answer:
     """One after the other, so that no more is held at once than the answer may have."""
     docs: list[Answer] = []
     missing: list[str] = []
-    left_bytes = RAG_RESPONSE_BYTES_MAX
-    wanted = list(dict.fromkeys(given.doc_ids))
+    wanted = _once_each(given.doc_ids)
+    names = list(wanted.values())
     source_names = reader.lexical.source_names(wanted)
-    for position, doc_id in enumerate(wanted):
+    # As if all were left out: a name is in one of the lists, or with its document among the docs.
+    left_bytes = bytes_left({"docs": [], "missing": [], "left_out": names, **_REST})
+    for position, (doc_id, name) in enumerate(wanted.items()):
         document = reader.documents.get(doc_id)
         if document is None or not document.is_live:
-            missing.append(doc_id)
+            missing.append(name)
             continue
         doc = _shown(document, source_names[doc_id], given.return_)
         taken_bytes = size_bytes(doc)
         if taken_bytes > left_bytes:
-            left_out = wanted[position:]
-            if not docs:  # it would never fit
+            left_out = names[position:]
+            if not docs and "body" in doc:  # it would never fit
                 docs.append(_cut(doc, left_bytes))
-                left_out = wanted[position + 1 :]
+                left_out = names[position + 1 :]
             return {"docs": docs, "missing": missing, "left_out": left_out, "truncated": True}
         docs.append(doc)
         left_bytes -= taken_bytes
     return {"docs": docs, "missing": missing, "truncated": False}
+
+
+def _once_each(given: list[str]) -> dict[str, str]:
+    """Each document that is asked for, with the first of the names it is asked for by."""
+    wanted: dict[str, str] = {}
+    for name in given:
+        wanted.setdefault(stored_id(name) or name, name)
+    return wanted
 
 
 def _cut(doc: Answer, bytes_max: int) -> Answer:

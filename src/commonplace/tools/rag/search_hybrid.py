@@ -8,11 +8,11 @@ from typing import Literal
 from pydantic import Field
 
 from commonplace.errors import VectorsLoading
-from commonplace.find.candidates import Candidates, Meaning, Wanted, gather, keywords_only
+from commonplace.find.candidates import Candidates, Meaning, Wanted, gather
 from commonplace.find.documents import VECTOR_WEIGHT
 from commonplace.find.fusion import Fused, by_words, reciprocal_ranks, reranked, weighted_scores
 from commonplace.find.parse import checked_query, meant
-from commonplace.find.query_vector import QueryVector
+from commonplace.find.query_vector import QueryVector, keywords_only
 from commonplace.limits import (
     CANDIDATES_MAX,
     QUERY_EMBED_SECONDS_MAX,
@@ -105,7 +105,9 @@ async def handle(call: Call, given: SearchHybrid) -> Answer:
         found = [one for one in ranked.fused if one.score >= least * ranked.score_max]
         views = reader.lexical.passages(one.chunk_key for one in found[:k])
         reason = embedded.reason or ranked.reason
-        notes = [reason] if reason else []
+        notes = [keywords_only(reason)] if reason else []
+        if query.ignored:
+            notes.append(f"{query.ignored} words of the query were left out")
         if meaning is not None:
             notes += index_notes(reader, meaning.identity)
         return ranked, found, views, notes
@@ -152,7 +154,9 @@ def _ranked(reader: Reader, query: Query, given: SearchHybrid, meaning: Meaning 
                 lexical_weight=given.fuse.w_fts,
                 vector_weight=given.fuse.w_vec,
             )
-            best = (given.fuse.w_fts + given.fuse.w_vec) / (given.fuse.rrf_k0 + 1)
+            # A leg that could not be asked takes nothing from what can be reached.
+            reachable = given.fuse.w_fts + (given.fuse.w_vec if found.vector else 0.0)
+            best = reachable / (given.fuse.rrf_k0 + 1)
             return _of_both(fused, found, score_max=best)
         case "convex":
             found = _gathered(reader, query, given, given.convex, meaning)
@@ -213,7 +217,7 @@ def _in_two_stages(
         cosines = reader.vectors.scores(meaning.identity, meaning.vector, keys)
     except VectorsLoading as error:
         found = by_words(lexical)[:kept]
-        return Ranked(found, len(lexical), 0, reason=keywords_only(error))
+        return Ranked(found, len(lexical), 0, reason=error.message)
     return Ranked(reranked(lexical, cosines, kept=kept), len(lexical), len(cosines))
 
 

@@ -121,13 +121,15 @@ def _unpacked(given: QueryEmbedding, embedder: Embedder) -> Vectors:
             field=f"{field}.values_b64",
         )
     vector = np.frombuffer(raw, np.dtype("<f4")).astype(np.float32)
-    norm = float(np.linalg.norm(vector)) if np.isfinite(vector).all() else 0.0
-    if not 0.0 < norm < float("inf"):
+    peak = float(np.abs(vector).max()) if np.isfinite(vector).all() else 0.0
+    if peak == 0.0:
         raise InvalidArgument(
             "values_b64 holds a value that is not a number, or only zeros.",
             field=f"{field}.values_b64",
         )
-    unit: Vectors = vector / norm
+    # The squares of very large or small values are beyond float32, and so may the quotient be.
+    scaled = vector.astype(np.float64) / peak
+    unit: Vectors = (scaled / np.linalg.norm(scaled)).astype(np.float32)
     return unit
 
 

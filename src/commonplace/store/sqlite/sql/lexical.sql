@@ -15,6 +15,7 @@ WHERE t.chunk_terms MATCH :match AND d.namespace = :namespace AND d.deleted_at_u
       AND (:source_names IS NULL OR name IN (SELECT value FROM json_each(:source_names)))
   )
   AND (:document_ids IS NULL OR d.document_id IN (SELECT value FROM json_each(:document_ids)))
+  AND (:without_ids IS NULL OR d.document_id NOT IN (SELECT value FROM json_each(:without_ids)))
   AND (:min_score IS NULL OR f.score >= :min_score)
   AND (:post_types IS NULL OR f.post_type IN (SELECT value FROM json_each(:post_types)))
   AND (:created_after IS NULL OR f.created_us >= :created_after)

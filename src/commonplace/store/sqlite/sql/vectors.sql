@@ -8,8 +8,9 @@ SELECT coalesce((SELECT max(change_key) FROM vector_changes), 0),
        coalesce((SELECT min(change_key) FROM vector_changes), 0);
 
 -- name: changed_chunks
--- Passages whose vectors changed after a point of the log.
-SELECT DISTINCT chunk_key FROM vector_changes WHERE model_id = :model_id AND change_key > :after;
+-- Passages whose vectors changed in a stretch of the log.
+SELECT DISTINCT chunk_key FROM vector_changes
+WHERE model_id = :model_id AND change_key > :after AND change_key <= :through;
 
 -- name: vectors_page
 -- What a process holds in memory of a model, page by page.
