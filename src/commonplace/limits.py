@@ -215,8 +215,18 @@ INDEX_RENEW_SECONDS = 5.0
 INDEX_TRIES_MAX = 5
 """Attempts at a document before it is parked with its error."""
 
+INDEX_AWAY_SECONDS_MAX = 15.0
+"""The longest pause while the embedding model cannot be had, unless it asks for a longer one: all
+that waited is taken up this soon after it is back."""
+
 INDEX_LAG_ALERT_SECONDS = 30.0
 """The oldest pending document is older than this: the alert is on."""
+
+INDEX_WORKER_ALIVE_SECONDS = 60.0
+"""A process that died keeps those with another embedding model from the index for so long."""
+
+INDEX_WORKER_RENEW_SECONDS = 15.0
+"""How often an idle worker says that it lives."""
 
 REINDEX_EVERY_SECONDS = 900.0
 """How often a server looks for documents without vectors on its own."""
@@ -372,5 +382,6 @@ assert CHUNK_RESPONSE_BYTES_MAX + 6 * RAG_IDS_MAX * CHUNK_ID_CHARS_MAX < RAG_RES
 assert SEARCH_LIMIT_DEFAULT <= SEARCH_LIMIT_MAX  # noqa: S101
 assert INDEX_BATCH_DOCUMENTS <= INDEX_BATCH_PASSAGES  # noqa: S101
 assert 2 * INDEX_RENEW_SECONDS < INDEX_LEASE_SECONDS < INDEX_LAG_ALERT_SECONDS  # noqa: S101
+assert 2 * INDEX_WORKER_RENEW_SECONDS < INDEX_WORKER_ALIVE_SECONDS  # noqa: S101
 assert Limits().issuer_keys_fresh_seconds < Limits().issuer_keys_stale_seconds_max  # noqa: S101
 assert Limits().document_body_bytes_max < Limits().request_body_bytes_max  # noqa: S101

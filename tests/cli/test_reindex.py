@@ -64,6 +64,7 @@ def test_everything_that_lacks_a_vector_gets_one(cli: Commands, tables: Sqlite) 
     assert found.pop("seconds") >= 0
     assert found == {
         "model": EMBEDDER.identity, "embedded": 2, "missing": 0, "failures": [], "dropped": 0,
+        "kept": None,
     }  # fmt: skip
     assert_in_step(tables, EMBEDDER)
     assert cli.json("reindex")["embedded"] == 0
@@ -81,7 +82,7 @@ def test_status_tells_how_the_index_stands(cli: Commands, tables: Sqlite) -> Non
         "model": EMBEDDER.identity,
         "documents": 4, "ready": 2, "pending": 1, "skipped": 1, "failed": 0,
         "chunks": 4, "vectors": 2, "missing": 1, "queued": 1, "parked": 0, "alert": False,
-        "failures": [],
+        "indexed_by": None, "failures": [],
         "models": [
             {"identity": EMBEDDER.identity, "dimensions": 64, "vectors": 2, "in_use": True}
         ],
@@ -158,6 +159,38 @@ class TestAnotherModel:
         assert "answered 401" in result.stderr
         assert "the same command goes on" in result.stderr
         assert cli.error("reindex", "--embedder", "remote")[0] == 2  # no name, no length
+
+
+def test_settings_that_a_running_server_does_not_have_yet(
+    data: Path, tables: Sqlite, remote: EmbeddingServer
+) -> None:
+    """The settings name the new model, the server still has the old one: it keeps its queue."""
+    count = 60
+    changed = {
+        **remote_environment(remote),
+        "COMMONPLACE_EMBEDDER": "remote",
+        "COMMONPLACE_EMBEDDING_MODEL": "m",
+        "COMMONPLACE_EMBEDDING_DIMENSIONS": "8",
+    }
+    with Server(data, environment=HASHED) as server:
+        for number in range(count):
+            server.create(f"d/{number}", f"text number {number}")
+        wait_for(lambda: len(stored_vectors(tables, EMBEDDER.identity)) == count)
+        result = run_cli("reindex", "--drop-others", "--json", data=data, environment=changed)
+        assert result.returncode == 0, result.stderr
+        done = parsed(result)
+        assert (done["embedded"], done["missing"], done["dropped"]) == (count, 0, 0)
+        assert done["kept"] == EMBEDDER.identity  # the server would make them all again
+        shown = run_cli("index", "status", data=data, environment=changed).stdout
+        assert "a running process indexes with another model: hashed/64" in shown
+    assert len(stored_vectors(tables, REMOTE)) == count
+    assert_in_step(tables, EMBEDDER)
+    with Server(data, environment=changed):
+        wait_for(lambda: tables.query("SELECT * FROM index_workers") != [])
+        last = run_cli("reindex", "--drop-others", "--json", data=data, environment=changed)
+        assert (parsed(last)["dropped"], parsed(last)["kept"]) == (count, None)
+    assert stored_vectors(tables, EMBEDDER.identity) == {}
+    assert len(stored_vectors(tables, REMOTE)) == count
 
 
 def test_a_run_that_was_killed_goes_on(
@@ -285,3 +318,23 @@ def test_a_document_that_fails_for_good_is_named(
     assert shown["vector_status"] == "error"
     assert "413" in shown["vector_error"]
     assert cli.json("get", "good")["vector_status"] == "ready"
+
+
+def test_a_model_in_use_that_cannot_be_had_ends_it_too(
+    cli: Commands, tables: Sqlite, remote: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (
+        ("EMBEDDER", "remote"),
+        ("EMBEDDING_MODEL", "m"),
+        ("EMBEDDING_DIMENSIONS", "8"),
+    ):
+        monkeypatch.setenv(f"COMMONPLACE_{name}", value)
+    put(cli, "a", "b")
+    remote.behaviour = lambda asked: Answer(401)
+    result = cli("reindex")
+    assert result.exit_code == 7
+    assert "the same command goes on" in result.stderr
+    assert cli.json("get", "a")["vector_status"] == "pending"
+    remote.behaviour = lambda asked: None
+    assert cli.json("reindex")["missing"] == 0
+    assert tables.query("SELECT count(*) FROM outbox WHERE parked = 1") == [(0,)]

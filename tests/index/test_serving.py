@@ -17,7 +17,7 @@ from commonplace.embed.hashed import Hashed
 from commonplace.embed.minilm import MiniLm
 from commonplace.embed.package import missing
 from commonplace.model.instant import from_iso
-from tests.embed.embedding_server import EmbeddingServer
+from tests.embed.embedding_server import Answer, EmbeddingServer
 from tests.index.embedders import PATIENCE_SECONDS
 from tests.index.index_state import assert_in_step, stored_vectors
 from tests.server import Server
@@ -293,18 +293,35 @@ def test_a_remote_model_that_is_away_is_told_and_search_goes_on(tmp_path: Path) 
         assert status_of(running, "a") == "pending"
 
 
+def remote_model(model: EmbeddingServer) -> dict[str, str]:
+    return {
+        "COMMONPLACE_EMBEDDER": "remote",
+        "COMMONPLACE_EMBEDDING_URL": model.url,
+        "COMMONPLACE_EMBEDDING_MODEL": "m",
+        "COMMONPLACE_EMBEDDING_DIMENSIONS": "8",
+        "NO_PROXY": "127.0.0.1",
+    }
+
+
+def test_documents_become_ready_soon_after_a_remote_model_is_back(tmp_path: Path) -> None:
+    with EmbeddingServer() as model:
+        model.behaviour = lambda asked: Answer(401)
+        with Server(tmp_path / "back", environment=remote_model(model)) as running:
+            for number in range(20):
+                running.create(f"d/{number}", f"text {number}")
+            wait_until(lambda: len(model.asked) > 1)
+            index = running.client.get("/health").json()["services"]["index"]
+            assert (index["pending"], index["failed"]) == (20, 0)
+            model.behaviour = lambda asked: None
+            wait_until_ready(running, *(f"d/{number}" for number in range(20)))
+            assert running.client.get("/health").json()["status"] == "healthy"
+
+
 def test_a_server_ends_though_its_model_hangs(tmp_path: Path) -> None:
     with EmbeddingServer() as model:
         model.hold.clear()
-        hanging = {
-            "COMMONPLACE_EMBEDDER": "remote",
-            "COMMONPLACE_EMBEDDING_URL": model.url,
-            "COMMONPLACE_EMBEDDING_MODEL": "m",
-            "COMMONPLACE_EMBEDDING_DIMENSIONS": "8",
-            "NO_PROXY": "127.0.0.1",
-        }
         data = tmp_path / "hanging"
-        with Server(data, environment=hanging) as server:
+        with Server(data, environment=remote_model(model)) as server:
             server.create("a", "a zebra")
             wait_until(lambda: bool(model.asked))
             server.stop()  # kills it after a while, which its exit code would tell

@@ -111,6 +111,13 @@ def test_a_failure_is_seen_with_its_reason_and_tried_again_on_demand(stopped: St
         shown = stopped.get(f"/documents/bad?view={view}").json()
         assert (shown["vector_status"], shown["vector_error"]) == ("error", BAD.message)
     assert stopped.post("/kb/audit-sync").json()["failed"] == 1
+    health = stopped.get("/health").json()
+    index = health["services"]["index"]
+    assert (health["status"], index["status"]) == ("degraded", "incomplete")
+    assert (index["failed"], index["pending"], index["alert"]) == (1, 0, False)
+    assert "\ncommonplace_vectors_failed 1.0\n" in stopped.get("/metrics").text
+    found = stopped.get("/search?query=poison").json()
+    assert "1 documents are found by keyword only" in found["note"]
     assert stopped.post("/kb/reindex-missing").json() == {"queued": 1}
     shown = stopped.get("/documents/bad").json()
     assert shown["vector_status"] == "pending"
@@ -118,6 +125,9 @@ def test_a_failure_is_seen_with_its_reason_and_tried_again_on_demand(stopped: St
     assert stopped.runtime.index is not None
     asyncio.run(stopped.runtime.index.drain())
     assert stopped.get("/documents/bad").json()["vector_status"] == "ready"
+    assert stopped.get("/health").json()["services"]["index"]["failed"] == 0
+    assert stopped.get("/health").json()["status"] == "healthy"
+    assert "note" not in stopped.get("/search?query=poison").json()
 
 
 @pytest.mark.requirement("7.4.c")

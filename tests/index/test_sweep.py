@@ -168,7 +168,7 @@ class TestLag:
         assert found.alert
         assert found.youngest_seconds < INDEX_LAG_ALERT_SECONDS
         drain(kept, HASHED)
-        assert run(sweep.lag(kept.store)) == sweep.Lag(0, 0.0, 0.0)
+        assert run(sweep.lag(kept.store)) == sweep.Lag(0, 0, 0.0, 0.0)
         assert not run(sweep.lag(kept.store)).alert
 
     @pytest.mark.requirement("000/CC.09")
@@ -184,7 +184,7 @@ class TestLag:
         kept.create("empty", "")
         kept.create("a", "text")
         kept.delete("a")
-        assert run(sweep.lag(kept.store)) == sweep.Lag(0, 0.0, 0.0)
+        assert run(sweep.lag(kept.store)) == sweep.Lag(0, 0, 0.0, 0.0)
 
     def test_an_old_document_that_is_imported_has_waited_since_it_came(self, kept: Kept) -> None:
         """What it says of its own age is of the place it was written at."""

@@ -11,6 +11,7 @@ from commonplace.errors import EmbedderUnavailable, EmbeddingFailed
 from commonplace.index import worker
 from commonplace.index.worker import IndexWorker
 from commonplace.limits import (
+    INDEX_AWAY_SECONDS_MAX,
     INDEX_BATCH_DOCUMENTS,
     INDEX_BATCH_PASSAGES,
     INDEX_LEASE_SECONDS,
@@ -86,6 +87,60 @@ class TestNeighbours:
             drain(kept, Failing(EmbeddingFailed("why " * 10_000)), clock=clock)
             clock.pass_seconds(100)
         assert len(kept.known("a").vector_error or "") <= 500
+
+
+class TestAway:
+    """The model cannot be had for a while: nothing of that is the documents' fault."""
+
+    @pytest.mark.requirement("000/CC.06")
+    def test_documents_wait_however_long_and_are_done_soon_after_it_is_back(
+        self, kept: Kept, tables: Sqlite
+    ) -> None:
+        away, clock = Failing(EmbedderUnavailable("nobody is there")), Clock(now_us())
+        for number in range(2 * INDEX_BATCH_DOCUMENTS):
+            kept.create(f"d/{number}", f"text {number}")
+        indexing = IndexWorker(kept.store, away, clock=clock)
+        for _ in range(900):
+            asyncio.run(indexing.drain())
+            clock.pass_seconds(1)
+        assert tables.query("SELECT DISTINCT vector_status FROM documents") == [("pending",)]
+        assert tables.query("SELECT count(*), max(parked), max(attempts) FROM outbox") == [
+            (2 * INDEX_BATCH_DOCUMENTS, 0, 0)
+        ]
+        assert len(away.calls) < 900 / INDEX_AWAY_SECONDS_MAX * 2 + 10  # it is not pestered
+        away.problem = None
+        for _ in range(int(INDEX_AWAY_SECONDS_MAX)):
+            clock.pass_seconds(1)
+            asyncio.run(indexing.drain())
+        assert_in_step(tables, away)
+
+    def test_what_a_document_failed_by_itself_before_still_counts(
+        self, kept: Kept, tables: Sqlite
+    ) -> None:
+        failing, clock = Failing(BAD), Clock(now_us())
+        kept.create("a", "zebra")
+        indexing = IndexWorker(kept.store, failing, clock=clock)
+        for number in range(INDEX_TRIES_MAX):
+            assert status(kept, "a") == "pending"
+            for failing.problem in (EmbedderUnavailable("nobody is there"), BAD):
+                asyncio.run(indexing.drain_once())
+                clock.pass_seconds(100)
+            assert len(failing.calls) == 2 * (number + 1)
+        assert status(kept, "a") == "error"
+
+    def test_a_document_that_makes_the_model_go_away_does_not_hold_up_the_others(
+        self, kept: Kept, tables: Sqlite
+    ) -> None:
+        failing = Failing(EmbedderUnavailable("it broke off"), only="poison")
+        clock = Clock(now_us())
+        for number in range(2 * INDEX_BATCH_DOCUMENTS):
+            kept.create(f"d/{number:02}", "poison" if number == 3 else f"text {number}")
+        indexing = IndexWorker(kept.store, failing, clock=clock)
+        for _ in range(120):
+            asyncio.run(indexing.drain())
+            clock.pass_seconds(1)
+        unready = "SELECT document_id FROM documents WHERE vector_status <> 'ready'"
+        assert tables.query(unready) == [("d/03",)]
 
 
 class TestLongDocuments:

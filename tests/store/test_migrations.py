@@ -51,6 +51,7 @@ SAMPLE_ROWS: dict[str, tuple[str, ...]] = {
     "outbox": ("(3, 7, 2, 'index', 2, 0, 0, 0, 0, NULL)",),
     "facets": ("(7, 1, 2.5, 1)",),
     "document_tags": ("('x', 7)",),
+    "index_workers": ("(5, 1, 9)",),
     "vector_changes": ("(1, 1, 11)",),
     "api_keys": ("('k1', x'02', 'label', 'home', '', '[\"read\"]', NULL, 1, NULL, NULL)",),
 }

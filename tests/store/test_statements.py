@@ -208,7 +208,7 @@ def test_what_goes_by_a_list_of_keys_begins_with_it(fresh: apsw.Connection, name
     [
         (
             "vectors.coverage",
-            "SEARCH d USING INDEX documents_pending (namespace=? AND document_id>?",
+            "SEARCH d USING INDEX documents_without_vectors (namespace=? AND document_id>?",
         ),
         ("vectors.newest_change", "SEARCH vector_changes"),
         ("vectors.vectors_page", "SEARCH v USING PRIMARY KEY (model_id=? AND chunk_key>?"),

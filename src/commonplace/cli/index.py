@@ -53,6 +53,8 @@ def _echo_status(found: dict[str, Any]) -> None:
     rows = [(label, str(found[name])) for name, label in _COUNTS]
     rows.append(("lag", f"{found['vector_sync_lag_seconds']:.1f} s"))
     context.echo_table(rows, right=frozenset({1}))
+    if found["indexed_by"] not in (None, found["model"]):
+        click.echo(f"a running process indexes with another model: {found['indexed_by']}")
     for model in found["models"]:
         if model["vectors"] and not model["in_use"]:
             click.echo(f"also here: {model['vectors']} vectors of {model['identity']}")

@@ -30,8 +30,8 @@ from commonplace.index.sweep import drop_other_models
 @click.option(
     "--drop-others",
     is_flag=True,
-    help="Afterwards remove the vectors of all other models; a server that still uses one of them "
-    "searches by keyword until it is restarted.",
+    help="Afterwards remove the vectors of all other models, but not of one that a running process "
+    "indexes with.",
 )
 @context.json_option
 @click.pass_context
@@ -64,7 +64,7 @@ def _reindex(
     before = session.run(current_status(session))
     failures = before["failures"]
     with context.progress("Embedding", before["missing"]) as report:
-        if _is_in_use(runtime.embedder, options):
+        if _is_in_use(runtime.embedder, options, before["indexed_by"]):
             embedded = session.run(catch_up(runtime.store, runtime.index, report))
             after = session.run(current_status(session))
             failures = after["failures"]
@@ -82,11 +82,23 @@ def _reindex(
         "missing": after["missing"],
         "failures": failures,
         "dropped": dropped,
+        "kept": _others_kept(after) if drop_others else None,
     }
 
 
-def _is_in_use(embedder: Embedder, options: context.Options) -> bool:
-    """Is it the model of the settings, which servers use? Their queue and status are its."""
+def _others_kept(status: dict[str, Any]) -> str | None:
+    """A model whose vectors stay: a running process would make them all again."""
+    in_use: str | None = status["indexed_by"]
+    return None if in_use == status["model"] else in_use
+
+
+def _is_in_use(embedder: Embedder, options: context.Options, indexed_by: str | None) -> bool:
+    """Is it the model of the settings, which servers use? Their queue and status are its.
+
+    Unless the settings were changed and a server still runs with the old ones.
+    """
+    if indexed_by is not None:
+        return indexed_by == embedder.identity
     try:
         configured = wiring.chosen_embedder(options.settings())
     except ConfigurationError:
@@ -103,3 +115,5 @@ def _echo(answer: dict[str, Any]) -> None:
         click.echo(f"{answer['missing']} are still without a vector; run it again to go on.")
     if answer["dropped"]:
         click.echo(f"{answer['dropped']} vectors of other models removed")
+    if answer["kept"]:
+        click.echo(f"kept: a running process indexes with {answer['kept']}; restart it first.")

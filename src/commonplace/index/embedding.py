@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from commonplace.embed.port import Embedder, Vectors
 from commonplace.errors import CommonplaceError, EmbedderUnavailable, EmbeddingFailed
 from commonplace.index import metrics
 from commonplace.limits import INDEX_ERROR_CHARS_MAX
-from commonplace.store.upkeep import DocumentState, Passage
+from commonplace.store.upkeep import DocumentState, Maintenance, Passage
 
 _log = logging.getLogger("commonplace.index")
 
@@ -66,6 +66,13 @@ async def embed(embedder: Embedder, tasks: Sequence[Task]) -> list[Embedded]:
         outcomes.append(Embedded(task, vectors[start:end] if task.passages else None))
         start = end
     return outcomes
+
+
+def keep_vectors(work: Maintenance, model_id: int, outcomes: Iterable[Embedded]) -> None:
+    for one in outcomes:
+        if one.vectors is not None:
+            keys = [passage.chunk_key for passage in one.task.passages]
+            work.put_vectors(model_id, keys, one.vectors)
 
 
 def _begin(embedder: Embedder, texts: Sequence[str]) -> Future[Vectors]:

@@ -13,6 +13,7 @@ LAG_YOUNGEST = Gauge(
     "vector_sync_lag_youngest_seconds", "Age of the youngest document that waits for vectors."
 )
 PENDING = Gauge("commonplace_vectors_pending", "Documents that wait for vectors.")
+FAILED = Gauge("commonplace_vectors_failed", "Documents that could not be embedded.")
 ALERT = Gauge("vector_sync_alert", "1 while the lag is over the alert's bound.")
 
 

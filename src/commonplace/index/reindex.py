@@ -12,7 +12,7 @@ from functools import partial
 
 from commonplace.embed.port import Embedder
 from commonplace.errors import EmbedderUnavailable
-from commonplace.index.embedding import Embedded, Task, embed
+from commonplace.index.embedding import Embedded, Task, embed, keep_vectors
 from commonplace.index.sweep import enqueue_missing
 from commonplace.index.worker import IndexWorker
 from commonplace.limits import (
@@ -31,8 +31,15 @@ async def catch_up(store: Store, worker: IndexWorker, report: Callable[[int], No
     """For the model in use: queue what is missing and work on it, with any server that does too.
 
     Ends when all that was queued then is done or was given up; how many passages it embedded.
-    `report` is told of them as they are done.
+    `report` is told of them as they are done. Raises EmbedderUnavailable as `fill` does.
     """
+    try:
+        return await _catch_up(store, worker, report)
+    finally:
+        await worker.resign()
+
+
+async def _catch_up(store: Store, worker: IndexWorker, report: Callable[[int], None]) -> int:
     await enqueue_missing(store, await worker.model_id())
     last = await store.maintain(lambda work: work.last_change(), write=False)
     embedded = 0
@@ -40,6 +47,8 @@ async def catch_up(store: Store, worker: IndexWorker, report: Callable[[int], No
         done = await worker.drain_once()
         embedded += done.passages
         report(done.passages)
+        if done.away is not None:
+            raise _away(done.away)
         if not done.documents:  # a server has the rest, or it waits for its next try
             await asyncio.sleep(_POLL_SECONDS)
     return embedded
@@ -84,7 +93,11 @@ async def fill(
 
 def _require_available(failed: Embedded) -> None:
     if failed.unavailable:
-        raise EmbedderUnavailable(f"{failed.error} What is done is kept; the same command goes on.")
+        raise _away(failed.error or "")
+
+
+def _away(reason: str) -> EmbedderUnavailable:
+    return EmbedderUnavailable(f"{reason} What is done is kept; the same command goes on.")
 
 
 def _page(model_id: int, after: int, work: Maintenance) -> list[tuple[int, bool]]:
@@ -105,8 +118,5 @@ def _tasks(model_id: int, keys: list[int], work: Maintenance) -> list[Task]:
 
 
 def _keep(model_id: int, outcomes: list[Embedded], work: Maintenance) -> None:
-    for one in outcomes:
-        if one.vectors is not None:
-            keys = [passage.chunk_key for passage in one.task.passages]
-            work.put_vectors(model_id, keys, one.vectors)
+    keep_vectors(work, model_id, outcomes)
     work.trim_changes(VECTOR_CHANGES_KEPT)

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from commonplace.access.principal import Scope
+from commonplace.errors import Conflict
 from commonplace.index import metrics
 from commonplace.limits import (
     INDEX_LAG_ALERT_SECONDS,
@@ -31,7 +32,8 @@ _SHOWN_MAX = 100
 async def enqueue_missing(store: Store, model_id: int) -> int:
     """Queue every document that should have vectors of the model and lacks some; how many.
 
-    Also those that failed before: they get another chance.
+    Also those that failed before: they get another chance. Raises Conflict while other processes
+    index with another model: the queue and the documents' status are that one's.
     """
     queued, after = 0, 0
     while page := await store.maintain(partial(_unqueued, model_id, after), write=False):
@@ -44,16 +46,26 @@ async def enqueue_missing(store: Store, model_id: int) -> int:
 
 
 def _unqueued(model_id: int, after: int, work: Maintenance) -> list[tuple[int, bool]]:
+    _require_turn(work, model_id)
     return work.unqueued_page(model_id, after=after, limit=INDEX_SWEEP_DOCUMENTS)
 
 
 def _enqueue(model_id: int, keys: list[int], work: Maintenance) -> int:
+    _require_turn(work, model_id)
     return work.enqueue(keys, model_id, now_us())
+
+
+def _require_turn(work: Maintenance, model_id: int) -> None:
+    in_use = work.model_in_use(now_us())
+    if in_use is not None and in_use.model_id != model_id:
+        raise Conflict(f"Another process indexes with {in_use.identity}, this one with another.")
 
 
 @dataclass(frozen=True, slots=True)
 class Lag:
     pending: int
+    failed: int
+    """Could not be embedded; they no longer wait, so they count in no age."""
     oldest_seconds: float
     youngest_seconds: float
 
@@ -71,21 +83,23 @@ async def lag(store: Store) -> Lag:
             return 0.0
         return max(0.0, (at_us - instant_us) / 1e6)
 
-    result = Lag(found.pending, age(found.oldest_us), age(found.youngest_us))
+    result = Lag(found.pending, found.failed, age(found.oldest_us), age(found.youngest_us))
     metrics.LAG.set(result.oldest_seconds)
     metrics.LAG_YOUNGEST.set(result.youngest_seconds)
     metrics.PENDING.set(result.pending)
+    metrics.FAILED.set(result.failed)
     metrics.ALERT.set(result.alert)
     return result
 
 
 async def status(store: Store, model_id: int | None) -> dict[str, Any]:
     """How much is indexed, by which models, and how much waits for how long."""
-    counts, models, failed = await store.maintain(
+    counts, models, failed, in_use = await store.maintain(
         lambda work: (
             work.counts(model_id or 0),
             work.models(),
             work.failed_documents(_SHOWN_MAX),
+            work.model_in_use(now_us()),
         ),
         write=False,
     )
@@ -95,6 +109,7 @@ async def status(store: Store, model_id: int | None) -> dict[str, Any]:
         "vector_sync_lag_seconds": round(late.oldest_seconds, 3),
         "youngest_pending_seconds": round(late.youngest_seconds, 3),
         "alert": late.alert,
+        "indexed_by": None if in_use is None else in_use.identity,
         "failures": [{"document_id": name, "reason": why} for name, why in failed],
         "models": [
             {
@@ -163,10 +178,15 @@ def _remove_orphans(work: Maintenance) -> int:
 
 
 async def drop_other_models(store: Store, model_id: int) -> int:
-    """Remove the vectors of every model but one; how many."""
+    """Remove the vectors of every model but one; how many.
+
+    Those of a model that a process indexes with stay: it would make them all again.
+    """
     dropped = 0
+    in_use = await store.maintain(lambda work: work.model_in_use(now_us()), write=False)
+    kept = {model_id} | (set() if in_use is None else {in_use.model_id})
     for model in await store.maintain(lambda work: work.models(), write=False):
-        if model.model_id != model_id:
+        if model.model_id not in kept:
             drop = partial(_drop_page, model.model_id)
             while count := await store.maintain(drop):
                 dropped += count

@@ -174,7 +174,7 @@ class LexicalReads(Protocol):
 @dataclass(frozen=True, slots=True)
 class VectorCoverage:
     pending: int
-    """Documents of the caller that still wait for vectors."""
+    """Documents of the caller that still wait for vectors, or could not be embedded."""
     has_model: bool
     """Is there any vector of the model?"""
 

@@ -128,6 +128,20 @@ class ModelVectors:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelInUse:
+    model_id: int
+    identity: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    rival: str | None
+    """The model of other workers that live; None: the queue is the claimant's."""
+    is_new: bool
+    """It was not all the time since the claimant's last claim, or there was none."""
+
+
+@dataclass(frozen=True, slots=True)
 class IndexCounts:
     documents: int
     ready: int
@@ -146,6 +160,7 @@ class IndexCounts:
 @dataclass(frozen=True, slots=True)
 class PendingLag:
     pending: int
+    failed: int
     oldest_us: int | None
     youngest_us: int | None
 
@@ -156,6 +171,16 @@ class Maintenance(Protocol):
     @property
     def sources(self) -> SourceUpkeep: ...
 
+    def claim(self, worker_key: int, model_id: int, now_us: int) -> Claim:
+        """The worker lives and wants to work on the queue; only one model's may at a time."""
+        ...
+
+    def resign(self, worker_key: int) -> None: ...
+
+    def model_in_use(self, now_us: int) -> ModelInUse | None:
+        """That of the workers that live; None where there are none."""
+        ...
+
     def lease(self, *, limit: int, now_us: int, leased_until_us: int) -> list[LeasedChange]:
         """Take the oldest due documents that no other worker has."""
         ...
@@ -165,6 +190,11 @@ class Maintenance(Protocol):
     def release(self, change: LeasedChange) -> None: ...
     def finish(self, change: LeasedChange) -> None: ...
     def retry(self, change: LeasedChange, *, not_before_us: int, error: str) -> None: ...
+
+    def wait(self, change: LeasedChange, *, not_before_us: int, error: str) -> None:
+        """Like `retry`, but it was no attempt at the document: the model could not be had."""
+        ...
+
     def park(self, change: LeasedChange, error: str) -> None: ...
     def enqueue(self, document_keys: Iterable[int], model_id: int, at_us: int) -> int: ...
 

@@ -10,7 +10,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 import commonplace
 from commonplace.access.principal import Scope
 from commonplace.errors import CommonplaceError
-from commonplace.index.sweep import lag
+from commonplace.index.sweep import Lag, lag
 from commonplace.tools.spec import Runtime
 from commonplace.web.auth import Authenticator
 from commonplace.web.http import HttpScope, Receive, Send, send_body, send_json
@@ -72,8 +72,9 @@ class Health:
         except CommonplaceError as error:
             return {"status": "error", "code": error.code, "message": error.message}
         return {
-            "status": "late" if found.alert else "ok",
+            **_standing(self._runtime.index.rival, found),
             "pending": found.pending,
+            "failed": found.failed,
             "vector_sync_lag_seconds": round(found.oldest_seconds, 3),
             "youngest_pending_seconds": round(found.youngest_seconds, 3),
             "alert": found.alert,
@@ -85,3 +86,13 @@ class Health:
         await self._index()  # brings the lag up to date
         headers = [(b"content-type", CONTENT_TYPE_LATEST.encode())]
         await send_body(scope, send, 200, generate_latest(), headers)
+
+
+def _standing(rival: str | None, found: Lag) -> dict[str, Any]:
+    if rival is not None:
+        message = (
+            f"Another process indexes this file with {rival}; this one makes no vectors "
+            "until that one has ended. Give both the same embedder, or stop one."
+        )
+        return {"status": "standby", "message": message, "model_in_use": rival}
+    return {"status": "late" if found.alert else "incomplete" if found.failed else "ok"}

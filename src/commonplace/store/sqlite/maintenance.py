@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import apsw
 
+from commonplace.limits import INDEX_WORKER_ALIVE_SECONDS
 from commonplace.model.vector import Vectors
 from commonplace.store import statements
 from commonplace.store.sqlite.rows import require
@@ -17,9 +18,11 @@ from commonplace.store.sqlite.sources import SourceUpkeep
 from commonplace.store.sqlite.vector_index import pack
 from commonplace.store.sqlite.vectors import ALL_PASSAGES
 from commonplace.store.upkeep import (
+    Claim,
     DocumentState,
     IndexCounts,
     LeasedChange,
+    ModelInUse,
     ModelVectors,
     Passage,
     PendingLag,
@@ -28,10 +31,33 @@ from commonplace.store.upkeep import (
 _SQL = statements.load("commonplace.store.sqlite", "index.sql")
 
 
+_ALIVE_US = int(INDEX_WORKER_ALIVE_SECONDS * 1_000_000)
+
+
 class Maintenance:
     def __init__(self, raw: apsw.Connection) -> None:
         self._raw = raw
         self.sources = SourceUpkeep(raw)
+
+    # Who works on the outbox
+
+    def claim(self, worker_key: int, model_id: int, now_us: int) -> Claim:
+        self._raw.execute(_SQL["forget_dead"], _alive(now_us))
+        in_use = self.model_in_use(now_us)
+        if in_use is not None and in_use.model_id != model_id:
+            return Claim(in_use.identity, is_new=True)
+        is_new = not self._value("is_known", {"worker_key": worker_key})
+        until_us = now_us + _ALIVE_US
+        values = {"worker_key": worker_key, "model_id": model_id, "alive_until_us": until_us}
+        self._raw.execute(_SQL["join_workers"], values)
+        return Claim(None, is_new)
+
+    def resign(self, worker_key: int) -> None:
+        self._raw.execute(_SQL["leave_workers"], {"worker_key": worker_key})
+
+    def model_in_use(self, now_us: int) -> ModelInUse | None:
+        row = self._raw.execute(_SQL["model_in_use"], _alive(now_us)).fetchone()
+        return None if row is None else ModelInUse(*require(row, (int, str)))
 
     # The outbox
 
@@ -59,6 +85,10 @@ class Maintenance:
     def retry(self, change: LeasedChange, *, not_before_us: int, error: str) -> None:
         values = {**_keys(change), "not_before_us": not_before_us, "error": error}
         self._raw.execute(_SQL["retry"], values)
+
+    def wait(self, change: LeasedChange, *, not_before_us: int, error: str) -> None:
+        values = {**_keys(change), "not_before_us": not_before_us, "error": error}
+        self._raw.execute(_SQL["wait"], values)
 
     def park(self, change: LeasedChange, error: str) -> None:
         self._raw.execute(_SQL["park"], {**_keys(change), "error": error})
@@ -189,6 +219,10 @@ class Maintenance:
     def _value(self, statement: str, values: dict[str, int]) -> int:
         value: int = self._raw.execute(_SQL[statement], values).get
         return value
+
+
+def _alive(now_us: int) -> dict[str, int]:
+    return {"now_us": now_us, "latest_us": now_us + 2 * _ALIVE_US}
 
 
 def _keys(change: LeasedChange) -> dict[str, int]:

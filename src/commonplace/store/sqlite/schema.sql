@@ -163,5 +163,11 @@ CREATE TABLE vector_changes (
 
 CREATE INDEX vectors_by_chunk ON vectors (chunk_key);
 
-CREATE INDEX documents_pending ON documents (namespace, document_id)
-    WHERE vector_status = 'pending' AND deleted_at_us IS NULL;
+CREATE INDEX documents_without_vectors ON documents (namespace, document_id)
+    WHERE vector_status IN ('pending', 'error') AND deleted_at_us IS NULL;
+
+CREATE TABLE index_workers (
+    worker_key     INTEGER PRIMARY KEY,
+    model_id       INTEGER NOT NULL REFERENCES models (model_id),
+    alive_until_us INTEGER NOT NULL
+) STRICT;

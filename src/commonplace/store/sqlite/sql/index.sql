@@ -1,3 +1,26 @@
+-- name: forget_dead
+-- Workers that gave no sign for long. One from the far future has a clock that was wrong.
+DELETE FROM index_workers WHERE alive_until_us NOT BETWEEN :now_us AND :latest_us;
+
+-- name: is_known
+-- Whether a worker has been working all the time.
+SELECT EXISTS (SELECT 1 FROM index_workers WHERE worker_key = :worker_key);
+
+-- name: model_in_use
+-- The model of the workers that live: they all have the same.
+SELECT model_id, identity FROM index_workers JOIN models USING (model_id)
+WHERE alive_until_us BETWEEN :now_us AND :latest_us LIMIT 1;
+
+-- name: join_workers
+-- A worker lives.
+INSERT INTO index_workers (worker_key, model_id, alive_until_us)
+VALUES (:worker_key, :model_id, :alive_until_us)
+ON CONFLICT (worker_key) DO UPDATE SET alive_until_us = excluded.alive_until_us;
+
+-- name: leave_workers
+-- A worker ends.
+DELETE FROM index_workers WHERE worker_key = :worker_key;
+
 -- name: lease
 -- Take the oldest due documents for a while, with all their changes; none that another worker has.
 UPDATE outbox SET leased_until_us = :leased_until_us, attempts = attempts + 1
@@ -33,6 +56,12 @@ DELETE FROM outbox WHERE document_key = :document_key AND outbox_key <= :outbox_
 -- name: retry
 -- Come back to a change later.
 UPDATE outbox SET not_before_us = :not_before_us, leased_until_us = 0, error = :error
+WHERE document_key = :document_key AND outbox_key <= :outbox_key;
+
+-- name: wait
+-- Come back to a change later without counting the attempt: the model could not be had.
+UPDATE outbox SET not_before_us = :not_before_us, leased_until_us = 0, error = :error,
+                  attempts = max(0, attempts - 1)
 WHERE document_key = :document_key AND outbox_key <= :outbox_key;
 
 -- name: park
@@ -203,9 +232,12 @@ SELECT count(*),
 FROM documents WHERE deleted_at_us IS NULL;
 
 -- name: pending_lag
--- How many wait; since when the oldest and the youngest has been in the queue.
+-- How many wait, how many failed; since when the oldest and the youngest has been in the queue.
 -- One that is in no queue counts from its last change. The first condition leads to the index.
 SELECT count(*),
+       (SELECT count(*) FROM documents
+        WHERE vector_status IN ('pending', 'error') AND vector_status = 'error'
+          AND deleted_at_us IS NULL),
        coalesce((SELECT at_us FROM outbox WHERE parked = 0 ORDER BY outbox_key LIMIT 1),
                 min(updated_at_us)),
        coalesce((SELECT at_us FROM outbox WHERE parked = 0 ORDER BY outbox_key DESC LIMIT 1),

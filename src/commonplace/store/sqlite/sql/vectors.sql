@@ -64,8 +64,8 @@ CROSS JOIN documents d ON d.namespace = :namespace AND d.document_id = i.value
 WHERE d.deleted_at_us IS NULL AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end);
 
 -- name: coverage
--- How many of the caller's documents wait for vectors, and whether the model has any here.
+-- How many of the caller's documents have no vectors yet or failed, and whether the model has any here.
 SELECT (SELECT count(*) FROM documents d
-        WHERE d.vector_status = 'pending' AND d.deleted_at_us IS NULL AND d.namespace = :namespace
+        WHERE d.vector_status IN ('pending', 'error') AND d.deleted_at_us IS NULL AND d.namespace = :namespace
           AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)),
        EXISTS (SELECT 1 FROM models m JOIN vectors v USING (model_id) WHERE m.identity = :identity);
