@@ -65,7 +65,7 @@ class RagFilters(Arguments):
     min_score: float | None = Field(
         None, allow_inf_nan=False, description="Least metadata Score, not relevance"
     )
-    min_relevance: float | None = Field(None, ge=0, le=1, description="Least score of a hit")
+    min_relevance: float | None = Field(None, ge=0, le=1, description="Least share of the best possible score")
     post_type_ids: Numbers | None = None
     tags_any: Words | None = None
     tags_all: Words | None = None
@@ -188,7 +188,7 @@ def index_notes(reader: Reader, identity: str) -> list[str]:
     coverage = reader.vectors.coverage(identity)
     if not coverage.pending:
         return []
-    return [f"{coverage.pending} documents wait for their vectors"]
+    return [f"{coverage.pending} documents have no vectors yet"]
 
 
 def stored_id(given: str) -> str | None:
