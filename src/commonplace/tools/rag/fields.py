@@ -65,7 +65,9 @@ class RagFilters(Arguments):
     min_score: float | None = Field(
         None, allow_inf_nan=False, description="Least metadata Score, not relevance"
     )
-    min_relevance: float | None = Field(None, ge=0, le=1, description="Least share of the best possible score")
+    min_relevance: float | None = Field(
+        None, ge=0, le=1, description="Least share of the best possible score"
+    )
     post_type_ids: Numbers | None = None
     tags_any: Words | None = None
     tags_all: Words | None = None
