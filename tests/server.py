@@ -31,12 +31,14 @@ def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment without settings of whoever runs the tests.
 
     And without an embedding model, unless a test asks for one: it takes a second to load, and what
-    a search finds would depend on how far the index has come.
+    a search finds would depend on how far the index has come. The port is none that a server of
+    theirs may be listening on.
     """
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith("COMMONPLACE_")
     }
-    return {**kept, "COMMONPLACE_EMBEDDER": "none", **(extra or {})}
+    ours = {"COMMONPLACE_EMBEDDER": "none", "COMMONPLACE_PORT": str(free_port())}
+    return {**kept, **ours, **(extra or {})}
 
 
 class Server:

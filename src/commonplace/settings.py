@@ -37,13 +37,19 @@ def _text(value: object) -> str:
 def _integer(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise TypeError("a whole number")
-    return int(value)
+    try:
+        return int(value)
+    except ValueError:
+        raise ValueError("not a whole number") from None
 
 
 def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise TypeError("a number")
-    return float(value)
+    try:
+        return float(value)
+    except ValueError:
+        raise ValueError("not a number") from None
 
 
 def _path(value: object) -> Path:

@@ -8,14 +8,17 @@ import pytest
 
 from tests.cli.commands import Commands
 from tests.postgres import PostgresServer
+from tests.server import clean_environment
 
 
 @pytest.fixture(autouse=True)
 def _no_settings_of_whoever_runs_the_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = clean_environment()
     for name in list(os.environ):
         if name.startswith("COMMONPLACE_"):
             monkeypatch.delenv(name)
-    monkeypatch.setenv("COMMONPLACE_EMBEDDER", "none")  # see tests.server.clean_environment
+    for name in ("COMMONPLACE_EMBEDDER", "COMMONPLACE_PORT"):
+        monkeypatch.setenv(name, ours[name])
 
 
 @pytest.fixture

@@ -8,12 +8,14 @@ import shutil
 import sqlite3
 import subprocess
 import threading
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import commonplace
+from commonplace.cli.doctor_surroundings import extras
 from tests.cli.commands import Commands
 from tests.server import COMMAND, Server, clean_environment, free_port
 
@@ -49,7 +51,7 @@ def test_a_sound_database(cli: Commands, database: Path) -> None:
     assert "everything compared" in only(findings(cli, "--thorough")[1], "database")[1]
     lines = cli.ok("doctor").splitlines()
     assert lines[0].split() == ["ok", "commonplace", commonplace.__version__]
-    assert any(line.split()[:2] == ["port", "8321"] for line in lines)
+    assert any(line.split()[:2] == ["port", os.environ["COMMONPLACE_PORT"]] for line in lines)
 
 
 def test_nothing_is_there_yet_and_nothing_is_made(cli: Commands) -> None:
@@ -154,6 +156,7 @@ def test_settings_and_where_they_come_from(
     config = tmp_path / "my.toml"
     config.write_text('port = 9999\nhost = "127.0.0.2"\n')
     monkeypatch.setenv("COMMONPLACE_CONFIG", str(config))
+    monkeypatch.delenv("COMMONPLACE_PORT")
     monkeypatch.setenv("COMMONPLACE_HOST", "127.0.0.3")
     in_force = {one["name"]: one for one in cli.json("doctor")["settings"]}
     assert in_force["data"]["source"] == "option --data"
@@ -189,3 +192,24 @@ def test_another_program_on_the_port(cli: Commands, monkeypatch: pytest.MonkeyPa
             other.shutdown()
             serving.join()
     assert (code, only(found, "server")[0]) == (0, "warn")
+
+
+def test_the_embedder_is_named_or_what_it_lacks(
+    cli: Commands, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert only(findings(cli)[1], "embedder") == ("ok", "none: keyword search only")
+    monkeypatch.setenv("COMMONPLACE_EMBEDDER", "hashed")
+    assert only(findings(cli)[1], "embedder") == ("ok", "hashed/64, 64 dimensions")
+    monkeypatch.setenv("COMMONPLACE_EMBEDDER", "remote")
+    code, found = findings(cli)
+    assert code == 1
+    assert only(found, "embedder")[0] == "fail"
+    assert "embedding_url" in only(found, "embedder")[1]
+    assert only(found, "database")[0] == "ok"
+
+
+def test_every_package_of_an_extra_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = ["one>=1; extra == 'x'", "two==2; (python_version < '3.14') and extra == 'x'"]
+    monkeypatch.setattr(metadata, "requires", lambda _: asked)
+    (extra,) = extras()
+    assert (extra.name, extra.missing) == ("x", ("one", "two"))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.commands import Commands
-from tests.server import COMMAND, clean_environment, parsed, run_cli
+from tests.server import COMMAND, Server, clean_environment, parsed, run_cli
 
 
 @pytest.mark.parametrize(
@@ -139,3 +139,17 @@ def test_answers_are_json_for_every_command(data: Path, tmp_path: Path) -> None:
         result = cli(*arguments, "--json", stdin="x")
         assert result.exit_code == 0, result.output
         assert isinstance(json.loads(result.stdout), dict)
+
+
+def test_a_second_server_on_the_port_says_so(server: Server, data: Path) -> None:
+    refused = run_cli("serve", "--port", str(server.port), data=data.parent / "other")
+    assert refused.returncode == 2
+    assert f"port {server.port}: Address already in use" in refused.stderr
+    assert "--port" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_a_port_that_is_no_number_is_refused_in_words(data: Path) -> None:
+    refused = run_cli("ls", data=data, environment={"COMMONPLACE_PORT": "abc"})
+    assert refused.returncode == 2
+    assert "'abc' is not right (not a whole number)" in refused.stderr

@@ -14,7 +14,7 @@ import apsw
 import click
 
 import commonplace
-from commonplace import settings
+from commonplace import settings, wiring
 from commonplace.cli import context
 from commonplace.cli.doctor_surroundings import extras, server_at
 from commonplace.errors import CommonplaceError, ConfigurationError
@@ -59,6 +59,7 @@ def doctor(ctx: click.Context, thorough: bool, as_json: bool) -> None:
         in_force = _in_force(options, found)
         changed = [one.name for one in in_force if one.source != "default"]
         findings.append(Finding("ok", "settings", f"set: {', '.join(changed) or 'none'}"))
+        findings.append(_embedder(found))
         findings += _data_folder(found.data)
         findings += _database(options, found.data / DATABASE_NAME, thorough)
         findings.append(_server(found.host, found.port))
@@ -175,6 +176,16 @@ def _data_folder(folder: Path) -> Iterator[Finding]:
     )
 
 
+def _embedder(found: settings.Settings) -> Finding:
+    try:
+        chosen = wiring.chosen_embedder(found)
+    except ConfigurationError as error:
+        return Finding("fail", "embedder", error.message, "Mend the settings that it names.")
+    if chosen is None:
+        return Finding("ok", "embedder", "none: keyword search only")
+    return Finding("ok", "embedder", f"{chosen.identity}, {chosen.dimensions} dimensions")
+
+
 def _database(options: context.Options, file: Path, thorough: bool) -> Iterator[Finding]:
     if not file.exists():
         yield Finding("warn", "database", f"{file} is not there; the first write makes it")
@@ -188,7 +199,7 @@ def _database(options: context.Options, file: Path, thorough: bool) -> Iterator[
         )
         return
     try:
-        with context.opened(options) as session:
+        with context.opened(options, embedder="none") as session:
             checked = session.run(session.runtime.store.check(thorough=thorough))
     except CommonplaceError as error:
         yield Finding("fail", "database", error.message, _remedy(error))

@@ -13,7 +13,7 @@ import orjson
 from commonplace.limits import KIB
 
 _PACKAGE = "commonplace"
-_REQUIREMENT = re.compile(r"(?P<name>[\w.-]+).*;\s*extra\s*==\s*['\"](?P<extra>[\w.-]+)['\"]")
+_REQUIREMENT = re.compile(r"(?P<name>[\w.-]+).*;.*\bextra\s*==\s*['\"](?P<extra>[\w.-]+)['\"]")
 _FOR_DEVELOPERS = "dev"
 _ANSWER_SECONDS_MAX = 3.0
 _ANSWER_BYTES_MAX = 64 * KIB

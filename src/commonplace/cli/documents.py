@@ -65,7 +65,7 @@ def put(
     as_json: bool,
     **labels: Any,
 ) -> None:
-    """Keep a text at PATH: the content of FILE, or of standard texts.
+    """Keep a text at PATH: the content of FILE, or of standard input.
 
     A document that is there already is left alone (exit code 5) unless --upsert or --if-revision
     is given.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import signal
+import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -33,15 +34,33 @@ def serve(options: context.Options, /, data: Path | None, conformance: bool, **f
         options = context.Options(data=data, config=options.config)
     settings = options.settings(**flags)
     logs.configure(settings.log_level)
+    _require_free(settings.host, settings.port)
     # uvicorn stops in order and then raises the signal again: this way the store is closed too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     runtime = wiring.build_runtime(settings)
     try:
         _require_closed(settings, runtime)
         app = wiring.build_application(settings, runtime, conformance=conformance)
+        if sys.stderr.isatty():
+            address = f"http://{settings.host}:{settings.port}"
+            click.echo(f"Commonplace serves at {address}/mcp. Ctrl-C ends it.", err=True)
         server(app, settings.host, settings.port).run()
     finally:
         runtime.close()
+
+
+def _require_free(host: str, port: int) -> None:
+    """Whoever starts a second server by mistake is told so before anything else happens."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as problem:
+            raise ConfigurationError(
+                f"Cannot serve on {host}, port {port}: {problem.strerror}. Perhaps a server is "
+                "running there already; --port (or COMMONPLACE_PORT) chooses another."
+            ) from None
 
 
 def _require_closed(settings: Settings, runtime: Runtime) -> None:

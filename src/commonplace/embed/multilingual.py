@@ -1,4 +1,4 @@
-"""`multilingual`: the Universal Sentence Encoder for 16 languages, on numpy alone.
+"""`multilingual`: the Universal Sentence Encoder for 15 languages, on numpy alone.
 
 A vector depends in its last bits on what else is multiplied with it, so every text runs alone;
 passages are long enough that this costs next to nothing. It runs on one core, one text at a time:

@@ -34,7 +34,7 @@ def english_trust(text: str) -> float:
 
 
 def multilingual_trust(text: str) -> float:
-    """1 for the scripts of the 16 languages, 0 for others (Greek, Hebrew, Devanagari).
+    """1 for the scripts of the 15 languages, 0 for others (Greek, Hebrew, Devanagari).
 
     Vietnamese is none of the 16 though its letters are Latin; those of its own give it away.
     """
