@@ -34,12 +34,12 @@ def serve(options: context.Options, /, data: Path | None, conformance: bool, **f
         options = context.Options(data=data, config=options.config)
     settings = options.settings(**flags)
     logs.configure(settings.log_level)
-    _require_free(settings.host, settings.port)
     # uvicorn stops in order and then raises the signal again: this way the store is closed too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     runtime = wiring.build_runtime(settings)
     try:
         _require_closed(settings, runtime)
+        _require_free(settings.host, settings.port)
         app = wiring.build_application(settings, runtime, conformance=conformance)
         if sys.stderr.isatty():
             address = f"http://{settings.host}:{settings.port}"
@@ -50,7 +50,7 @@ def serve(options: context.Options, /, data: Path | None, conformance: bool, **f
 
 
 def _require_free(host: str, port: int) -> None:
-    """Whoever starts a second server by mistake is told so before anything else happens."""
+    """Whoever starts a second server by mistake is told so, and what to do."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
