@@ -51,6 +51,16 @@ def remote_environment(server: EmbeddingServer) -> dict[str, str]:
 TO_REMOTE = ("--embedder", "remote", "--model", "m", "--dimensions", "8")
 
 
+def use_remote(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the settings would: the same model as TO_REMOTE, in use."""
+    for name, value in (
+        ("EMBEDDER", "remote"),
+        ("EMBEDDING_MODEL", "m"),
+        ("EMBEDDING_DIMENSIONS", "8"),
+    ):
+        monkeypatch.setenv(f"COMMONPLACE_{name}", value)
+
+
 def put(cli: Commands, *paths: str) -> None:
     for path in paths:
         cli.ok("put", path, stdin=f"text of {path}")
@@ -300,12 +310,7 @@ def test_a_document_that_fails_for_good_is_named(
     cli: Commands, tables: Sqlite, remote: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the model in use: it has the worker's tries, and then it is an error of the document."""
-    for name, value in (
-        ("EMBEDDER", "remote"),
-        ("EMBEDDING_MODEL", "m"),
-        ("EMBEDDING_DIMENSIONS", "8"),
-    ):
-        monkeypatch.setenv(f"COMMONPLACE_{name}", value)
+    use_remote(monkeypatch)
     monkeypatch.setattr("commonplace.index.worker.INDEX_TRIES_MAX", 1)
     remote.behaviour = lambda asked: (
         Answer(413) if any("of bad" in text for text in asked.texts) else None
@@ -323,12 +328,7 @@ def test_a_document_that_fails_for_good_is_named(
 def test_a_model_in_use_that_cannot_be_had_ends_it_too(
     cli: Commands, tables: Sqlite, remote: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in (
-        ("EMBEDDER", "remote"),
-        ("EMBEDDING_MODEL", "m"),
-        ("EMBEDDING_DIMENSIONS", "8"),
-    ):
-        monkeypatch.setenv(f"COMMONPLACE_{name}", value)
+    use_remote(monkeypatch)
     put(cli, "a", "b")
     remote.behaviour = lambda asked: Answer(401)
     result = cli("reindex")

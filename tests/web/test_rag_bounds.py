@@ -29,13 +29,7 @@ from tests.web.rag import (
     rag,
 )
 
-RECORDED_SCHEMAS = Path(__file__).with_name("golden") / "rag_schemas.json"
 QUERY = "amber garnet willow"
-SCORES = {
-    "rag.search_fts": {"score_fts", "score_fts_raw"},
-    "rag.search_vector": {"score_vec", "distance_raw"},
-    "rag.search_hybrid": {"score", "score_fts", "score_vec", "debug"},
-}
 MAIN_SCORE = {
     "rag.search_fts": "score_fts",
     "rag.search_vector": "score_vec",

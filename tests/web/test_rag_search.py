@@ -36,11 +36,6 @@ SCORES = {
     "rag.search_vector": {"score_vec", "distance_raw"},
     "rag.search_hybrid": {"score", "score_fts", "score_vec", "debug"},
 }
-MAIN_SCORE = {
-    "rag.search_fts": "score_fts",
-    "rag.search_vector": "score_vec",
-    "rag.search_hybrid": "score",
-}
 
 
 @pytest.fixture(scope="module")

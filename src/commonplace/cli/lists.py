@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from commonplace.cli import context
+from commonplace.find.parse import checked_text
 from commonplace.limits import (
     LIST_LIMIT_DEFAULT,
     LIST_LIMIT_MAX,
@@ -131,9 +132,8 @@ def search(
 
     "a phrase", title:word and prefix* work as well; put -- before a QUERY that leaves out -words.
     """
-    arguments = {
-        "query": " ".join(query), "limit": limit, "prefix": prefix, "tags": list(tags),
-    }  # fmt: skip
+    text = checked_text(" ".join(query))  # before a model is loaded for it
+    arguments = {"query": text, "limit": limit, "prefix": prefix, "tags": list(tags)}
     with context.opened(options) as session:
         # A model that is loaded for this one search is worth the wait; a server has it loaded.
         session.run(session.runtime.query_vectors.ready(_MODEL_LOADS_SECONDS_MAX))

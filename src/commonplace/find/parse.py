@@ -31,6 +31,11 @@ def checked_query(text: str, field: str = "query") -> Query:
     return parse_query(checked_text(text, field))
 
 
+def left_out(query: Query) -> list[str]:
+    """What is said of words for which there was no room."""
+    return [f"{query.ignored} words of the query were left out"] if query.ignored else []
+
+
 def demands_words(query: Query) -> bool:
     """Must a passage hold certain words? Then nearness in meaning alone is not enough.
 

@@ -193,14 +193,14 @@ class VectorIndex:
         if without is not None:
             allowed &= ~self._are_of(without)
         rows = np.flatnonzero(allowed)
+        signs = self._sign_words(vector[np.newaxis])[0]
         if len(rows) <= EXACT_ROWS_MAX:
             rows, scores = self._best(vector, rows, k)
         elif len(rows) * _SPARSE < self._used:
-            distances = _hamming(self._bits[:, rows], self._sign_words(vector[np.newaxis])[0])
+            distances = _hamming(self._bits[:, rows], signs)
             rows, scores = self._nearest(vector, distances, rows, k)
         else:
-            used = self._bits[:, : self._used]
-            distances = _hamming(used, self._sign_words(vector[np.newaxis])[0])
+            distances = _hamming(self._bits[:, : self._used], signs)
             distances[~allowed] = self.dimensions + 1
             rows, scores = self._nearest(vector, distances, None, k)
         nearest = zip(self._chunks[rows].tolist(), scores.tolist(), strict=True)

@@ -9,7 +9,7 @@ from commonplace.embed.port import Embedder
 from commonplace.errors import InvalidArgument
 from commonplace.find.candidates import Meaning
 from commonplace.find.documents import VECTOR_WEIGHT, Found, search_documents
-from commonplace.find.parse import checked_query, meant
+from commonplace.find.parse import checked_query, left_out, meant
 from commonplace.find.query_vector import QueryVector, keywords_only
 from commonplace.find.shown import shown_hits
 from commonplace.limits import (
@@ -91,9 +91,7 @@ def _notes(reason: str | None, pending: int, query: Query) -> list[str]:
     notes = [keywords_only(reason)] if reason else []
     if pending:
         notes.append(f"{pending} documents are found by keyword only until their vectors are ready")
-    if query.ignored:
-        notes.append(f"{query.ignored} words of the query were left out")
-    return notes
+    return notes + left_out(query)
 
 
 def _answer(found: Found, query: Query, limit: int, notes: list[str]) -> Answer:

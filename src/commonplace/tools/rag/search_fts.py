@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from commonplace.find.fusion import word_relevance
-from commonplace.find.parse import checked_query
+from commonplace.find.parse import checked_query, left_out
 from commonplace.limits import (
     LIST_OFFSET_MAX,
     RAG_SECONDS_MAX,
@@ -55,8 +55,8 @@ async def handle(call: Call, given: SearchFts) -> Answer:
     hits = [
         _shown(views[key], score, given.return_, query) for key, score in found[:k] if key in views
     ]
-    notes = [f"{query.ignored} words of the query were left out"] if query.ignored else []
-    return search_answer(hits, k=given.k, more=len(found) > k, clock=clock, notes=notes)
+    more = len(found) > k
+    return search_answer(hits, k=given.k, more=more, clock=clock, notes=left_out(query))
 
 
 def _shown(view: PassageView, score: float, include: SearchReturn, query: Query) -> Answer:

@@ -11,7 +11,7 @@ from commonplace.errors import VectorsLoading
 from commonplace.find.candidates import Candidates, Meaning, Wanted, gather
 from commonplace.find.documents import VECTOR_WEIGHT
 from commonplace.find.fusion import Fused, by_words, reciprocal_ranks, reranked, weighted_scores
-from commonplace.find.parse import checked_query, meant
+from commonplace.find.parse import checked_query, left_out, meant
 from commonplace.find.query_vector import QueryVector, keywords_only
 from commonplace.limits import (
     CANDIDATES_MAX,
@@ -106,8 +106,7 @@ async def handle(call: Call, given: SearchHybrid) -> Answer:
         views = reader.lexical.passages(one.chunk_key for one in found[:k])
         reason = embedded.reason or ranked.reason
         notes = [keywords_only(reason)] if reason else []
-        if query.ignored:
-            notes.append(f"{query.ignored} words of the query were left out")
+        notes += left_out(query)
         if meaning is not None:
             notes += index_notes(reader, meaning.identity)
         return ranked, found, views, notes
