@@ -22,14 +22,14 @@ from itertools import count
 from pathlib import Path
 
 from benchmarks.report import Finding, microseconds, paired_ratio, table
-from commonplace.access.principal import Scope
-from commonplace.keep.commit import Actor
-from commonplace.keep.create import NewDocument, create
-from commonplace.limits import Limits
-from commonplace.store.open import DATABASE_NAME
-from commonplace.store.port import Writer
-from commonplace.store.sqlite import writer
-from commonplace.store.sqlite.store import SqliteStore
+from zibaldone.access.principal import Scope
+from zibaldone.keep.commit import Actor
+from zibaldone.keep.create import NewDocument, create
+from zibaldone.limits import Limits
+from zibaldone.store.open import DATABASE_NAME
+from zibaldone.store.port import Writer
+from zibaldone.store.sqlite import writer
+from zibaldone.store.sqlite.store import SqliteStore
 
 WRITERS = (1, 8, 64)
 BODY = ("Of the making of many books there is no end. " * 50)[:2_000]

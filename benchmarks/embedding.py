@@ -19,7 +19,7 @@ from pathlib import Path
 from pydoc_data.topics import topics
 
 from benchmarks.report import Finding, table
-from commonplace.embed.open import BUILT_IN
+from zibaldone.embed.open import BUILT_IN
 
 _DOCUMENT_CHARS = 2_000
 _SHIFTS_CHARS = (0, 500, 1_000, 1_500)
@@ -70,7 +70,7 @@ def run(folder: Path, embedder: str) -> Imported:
     data = folder / f"data-{embedder}"
     config = folder / f"{embedder}.toml"
     config.write_text(f'embedder = "{embedder}"\n')
-    program = [sys.executable, "-m", "commonplace", "--config", str(config), "--data", str(data)]
+    program = [sys.executable, "-m", "zibaldone", "--config", str(config), "--data", str(data)]
     started_s = time.perf_counter()
     _run([*program, "import", str(folder / "texts")])
     if embedder != "none":

@@ -148,9 +148,9 @@ def main() -> None:
     options = parser.parse_args()
     seconds = _QUICK_SECONDS if options.quick else options.seconds
     with tempfile.TemporaryDirectory() as folder:
-        config = Path(folder) / "commonplace.toml"
+        config = Path(folder) / "zibaldone.toml"
         config.write_text(f'embedder = "{options.embedder}"\nlog_level = "warning"\n')
-        program = (sys.executable, "-m", "commonplace", "--config", config)
+        program = (sys.executable, "-m", "zibaldone", "--config", config)
         with ServerProcess([*program, "serve", "--data", Path(folder) / "data"]) as server:
             url = f"http://127.0.0.1:{server.port}"
             # The model is loaded before the clock starts: a server's first write is one of many.

@@ -14,7 +14,7 @@ import orjson
 
 from benchmarks.load import Stretch, Target, fetch, interleaved, request, send_all
 from benchmarks.report import Finding, microseconds, paired_ratio, table
-from benchmarks.servers.process import ServerProcess, commonplace
+from benchmarks.servers.process import ServerProcess, zibaldone
 
 DOCUMENTS = 500
 BODY_CHARS = 2_000
@@ -26,7 +26,7 @@ _FLOOR = (sys.executable, "-m", "benchmarks.servers.constant")
 def measure(*, quick: bool) -> list[Finding]:
     rounds, seconds = (8, 0.15) if quick else (25, 0.15)
     findings: list[Finding] = []
-    with tempfile.TemporaryDirectory() as folder, commonplace(Path(folder) / "data") as ours:
+    with tempfile.TemporaryDirectory() as folder, zibaldone(Path(folder) / "data") as ours:
         _fill(ours)
         ids = [f"notes/{number:04}" for number in range(0, DOCUMENTS, 7)]
         reads = {

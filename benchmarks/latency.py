@@ -24,7 +24,7 @@ from tests.corpus import agent_data_rows
 
 from benchmarks.load import Stretch, fetch, request, send_all
 from benchmarks.report import Finding, percentile, table
-from benchmarks.servers.process import ServerProcess, commonplace
+from benchmarks.servers.process import ServerProcess, zibaldone
 
 JSON, SSE = "application/json", "text/event-stream"
 QUICK_ROWS = 200
@@ -72,7 +72,7 @@ def measure(*, quick: bool) -> list[Finding]:
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
         paths = _import(data, Path(folder), QUICK_ROWS if quick else None)
-        with commonplace(data, embedder="auto") as ours:
+        with zibaldone(data, embedder="auto") as ours:
             return _measured(ours, Traffic(paths), quick=quick)
 
 
@@ -85,7 +85,7 @@ def _import(data: Path, folder: Path, rows_max: int | None) -> list[str]:
             opened.write(orjson.dumps(row) + b"\n")
             if row["key"] and row["data"]["deleted_at"] is None:
                 alive.append(row["data"]["document_id"])
-    command = [sys.executable, "-m", "commonplace", "--data", str(data)]
+    command = [sys.executable, "-m", "zibaldone", "--data", str(data)]
     subprocess.run(
         [*command, "import", "agent-data", str(file), "--with-deleted", "--json"],
         check=True,

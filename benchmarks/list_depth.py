@@ -23,9 +23,9 @@ import orjson
 
 from benchmarks.load import Stretch, Target, interleaved, request
 from benchmarks.report import Finding, microseconds, paired_ratio, table
-from benchmarks.servers.process import ServerProcess, commonplace
-from commonplace.limits import LIST_LIMIT_MAX, LIST_OFFSET_MAX, Limits
-from commonplace.store.open import DATABASE_NAME, open_store
+from benchmarks.servers.process import ServerProcess, zibaldone
+from zibaldone.limits import LIST_LIMIT_MAX, LIST_OFFSET_MAX, Limits
+from zibaldone.store.open import DATABASE_NAME, open_store
 
 SMALL, LARGE, LARGE_QUICK = 5_000, 1_000_000, 100_000
 PAGE = 50
@@ -56,7 +56,7 @@ def measure(*, quick: bool) -> list[Finding]:
         small_data, large_data = Path(folder) / "small", Path(folder) / "large"
         _build(small_data, SMALL)
         _build(large_data, count)
-        with commonplace(small_data) as small, commonplace(large_data) as large:
+        with zibaldone(small_data) as small, zibaldone(large_data) as large:
             findings = []
             asked = {"small": _pages(small, SMALL), "large": _pages(large, count)}
             for place in asked["small"]:

@@ -23,8 +23,8 @@ from typing import Any
 import apsw
 import httpx2
 
-from benchmarks.servers.process import commonplace
-from commonplace.text.words import STOP_WORDS
+from benchmarks.servers.process import zibaldone
+from zibaldone.text.words import STOP_WORDS
 
 Ranking = Callable[[str], list[str]]
 
@@ -166,7 +166,7 @@ def load(url: str, found: RetrievalSet, prefix: str) -> float:
 def measure(found: RetrievalSet, embedder: str) -> dict[str, tuple[float, float]]:
     with (
         tempfile.TemporaryDirectory() as folder,
-        commonplace(Path(folder) / "data", embedder=embedder) as server,
+        zibaldone(Path(folder) / "data", embedder=embedder) as server,
     ):
         prefix, url = f"{found.name}/", f"http://127.0.0.1:{server.port}"
         took_s = load(url, found, prefix)

@@ -29,17 +29,17 @@ import numpy.typing as npt
 import psutil
 
 from benchmarks.report import percentile
-from commonplace import settings
-from commonplace.access.principal import LOCAL
-from commonplace.find.query_vector import QueryVectors
-from commonplace.keep.fetch import Fetcher
-from commonplace.limits import Limits
-from commonplace.store.open import DATABASE_NAME, open_store
-from commonplace.store.port import Store
-from commonplace.store.sqlite.vector_index import pack
-from commonplace.tools.call import call as call_tool
-from commonplace.tools.catalog import BY_NAME
-from commonplace.tools.spec import Call, Runtime
+from zibaldone import settings
+from zibaldone.access.principal import LOCAL
+from zibaldone.find.query_vector import QueryVectors
+from zibaldone.keep.fetch import Fetcher
+from zibaldone.limits import Limits
+from zibaldone.store.open import DATABASE_NAME, open_store
+from zibaldone.store.port import Store
+from zibaldone.store.sqlite.vector_index import pack
+from zibaldone.tools.call import call as call_tool
+from zibaldone.tools.catalog import BY_NAME
+from zibaldone.tools.spec import Call, Runtime
 
 Floats = npt.NDArray[np.float32]
 

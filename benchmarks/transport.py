@@ -26,11 +26,11 @@ from benchmarks.load import Stretch, Target, fetch, fetch_whole, interleaved, re
 from benchmarks.report import Finding, microseconds, paired_ratio, table
 from benchmarks.servers.peers import FASTMCP, MCP_LOWLEVEL, MCP_SESSION
 from benchmarks.servers.process import ServerProcess
-from commonplace.protocol.versions import NEWEST_LEGACY, NEWEST_MODERN
-from commonplace.tools.profiles import BUILT_IN
+from zibaldone.protocol.versions import NEWEST_LEGACY, NEWEST_MODERN
+from zibaldone.tools.profiles import BUILT_IN
 
 _RAW = (sys.executable, "-m", "benchmarks.servers.raw_mcp")
-_OURS = (sys.executable, "-m", "benchmarks.servers.commonplace_echo", "--data")
+_OURS = (sys.executable, "-m", "benchmarks.servers.zibaldone_echo", "--data")
 
 _RAW_RATIO_MAX = 1.6
 _MCP_RATIO_MIN = 6

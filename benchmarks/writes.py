@@ -26,9 +26,9 @@ import psutil
 
 from benchmarks.load import request, send_all
 from benchmarks.report import Finding, paired_ratio, table
-from benchmarks.servers.process import ServerProcess, commonplace
-from commonplace.limits import IMPORT_BATCH_DOCUMENTS_MAX
-from commonplace.store.sqlite.connection import Connection
+from benchmarks.servers.process import ServerProcess, zibaldone
+from zibaldone.limits import IMPORT_BATCH_DOCUMENTS_MAX
+from zibaldone.store.sqlite.connection import Connection
 
 WORDS_PER_DOCUMENT = 120
 _FOLDERS = 500
@@ -52,7 +52,7 @@ def measure(*, quick: bool) -> list[Finding]:
 def _over_http(folder: Path, rounds: int, per_round: int) -> list[Finding]:
     numbers = itertools.count()
     found: dict[str, list[float]] = {"one": [], "many": [], "floor": []}
-    with commonplace(folder / "served") as server, BareTable(folder / "bare-single.db") as bare:
+    with zibaldone(folder / "served") as server, BareTable(folder / "bare-single.db") as bare:
         for _ in range(rounds):
             found["one"].append(_post(server, numbers, per_round, connections=1))
             found["floor"].append(bare.insert(per_round, per_commit=1))
@@ -150,8 +150,8 @@ class ImportRun:
 
 
 def _import(files: Path, data: Path, count: int) -> ImportRun:
-    commonplace_ = (sys.executable, "-m", "commonplace", "--data", str(data))
-    command = [*commonplace_, "import", str(files), "--json"]
+    zibaldone_ = (sys.executable, "-m", "zibaldone", "--data", str(data))
+    command = [*zibaldone_, "import", str(files), "--json"]
     started_s = time.perf_counter()
     resident_mib = []
     with subprocess.Popen(

@@ -16,11 +16,11 @@ from typing import Any
 
 import click
 
-from commonplace import errors, limits, settings
-from commonplace.cli.main import commands
-from commonplace.tools.catalog import ALL
-from commonplace.tools.schema import input_schema
-from commonplace.tools.spec import ToolSpec
+from zibaldone import errors, limits, settings
+from zibaldone.cli.main import commands
+from zibaldone.tools.catalog import ALL
+from zibaldone.tools.schema import input_schema
+from zibaldone.tools.spec import ToolSpec
 
 REFERENCE = Path(__file__).parent / "reference"
 _MADE = "<!-- Made by `make docs`; edit the code instead. -->\n\n"
@@ -74,9 +74,9 @@ def _cell(value: object) -> str:
 
 def settings_page() -> str:
     head = (
-        "# Settings\n\nA flag wins over the environment, the environment over `commonplace.toml` "
+        "# Settings\n\nA flag wins over the environment, the environment over `zibaldone.toml` "
         "(in the current folder, then in the user's configuration folder; "
-        "`--config` or `COMMONPLACE_CONFIG` names another). An unknown name is an error.\n"
+        "`--config` or `ZIBALDONE_CONFIG` names another). An unknown name is an error.\n"
     )
     lines = [
         head,
@@ -142,15 +142,15 @@ def errors_page() -> str:
         "| code | status | whose turn |",
         "|---|---|---|",
     ]
-    for kind in _raised(errors.CommonplaceError):
+    for kind in _raised(errors.ZibaldoneError):
         turn = "the caller" if issubclass(kind, errors.RequestError) else "the operator"
         lines.append(f"| `{kind.code}` | {kind.status} | {turn} |")
     return "\n".join(lines) + "\n"
 
 
-def _raised(kind: type[errors.CommonplaceError]) -> list[type[errors.CommonplaceError]]:
+def _raised(kind: type[errors.ZibaldoneError]) -> list[type[errors.ZibaldoneError]]:
     """One for each code; some that are raised have others below them."""
-    by_code: dict[str, type[errors.CommonplaceError]] = {}
+    by_code: dict[str, type[errors.ZibaldoneError]] = {}
     waiting = kind.__subclasses__()
     while waiting:
         found = waiting.pop()
@@ -163,12 +163,12 @@ def cli_page() -> str:
     parts = ["# Command line\n\n`--json` prints an answer for programs; errors too.\n"]
     inspected = inspect.getdoc(inspect.getmodule(main_module())) or ""
     parts.append("Exit codes:\n\n```text\n" + inspected.partition("\n\n")[2] + "\n```\n")
-    parts += _command_sections(commands, "commonplace")
+    parts += _command_sections(commands, "zibaldone")
     return "\n".join(parts)
 
 
 def main_module() -> Callable[..., Any]:
-    from commonplace.cli.main import main
+    from zibaldone.cli.main import main
 
     return main
 

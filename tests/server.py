@@ -17,7 +17,7 @@ from typing import Any, Self
 import httpx2 as httpx
 
 _START_SECONDS_MAX = 30
-COMMAND = (sys.executable, "-m", "commonplace")
+COMMAND = (sys.executable, "-m", "zibaldone")
 
 
 def free_port() -> int:
@@ -34,15 +34,13 @@ def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     a search finds would depend on how far the index has come. The port is none that a server of
     theirs may be listening on.
     """
-    kept = {
-        name: value for name, value in os.environ.items() if not name.startswith("COMMONPLACE_")
-    }
-    ours = {"COMMONPLACE_EMBEDDER": "none", "COMMONPLACE_PORT": str(free_port())}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("ZIBALDONE_")}
+    ours = {"ZIBALDONE_EMBEDDER": "none", "ZIBALDONE_PORT": str(free_port())}
     return {**kept, **ours, **(extra or {})}
 
 
 class Server:
-    """`commonplace serve` on a free port; also usable after `kill()` by `start()` again."""
+    """`zibaldone serve` on a free port; also usable after `kill()` by `start()` again."""
 
     def __init__(
         self,

@@ -31,7 +31,7 @@ class ServerProcess:
     ) -> None:
         self.port = _free_port()
         kept = {
-            name: value for name, value in os.environ.items() if not name.startswith("COMMONPLACE_")
+            name: value for name, value in os.environ.items() if not name.startswith("ZIBALDONE_")
         }
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `stop`
         self._process = subprocess.Popen(
@@ -92,13 +92,13 @@ class ServerProcess:
         self.stop()
 
 
-def commonplace(data: Path, *, embedder: str = "none") -> ServerProcess:
+def zibaldone(data: Path, *, embedder: str = "none") -> ServerProcess:
     """The product, as a user starts it; without a model unless one is measured.
 
     Embedding what a benchmark has just written would take the processor from what it measures.
     """
-    command = (sys.executable, "-m", "commonplace", "serve", "--data", data)
-    settings = {"COMMONPLACE_EMBEDDER": embedder}
+    command = (sys.executable, "-m", "zibaldone", "serve", "--data", data)
+    settings = {"ZIBALDONE_EMBEDDER": embedder}
     return ServerProcess(command, folder=data.parent, settings=settings)
 
 

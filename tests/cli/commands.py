@@ -9,13 +9,13 @@ from typing import Any, cast
 import click
 from click.testing import CliRunner, Result
 
-from commonplace.cli.main import main
+from zibaldone.cli.main import main
 
 
 class _Main:
     """`main` in the shape in which click's runner wants a command."""
 
-    name = "commonplace"
+    name = "zibaldone"
 
     def main(self, args: list[str], **_: Any) -> None:
         main(list(args))

@@ -15,9 +15,9 @@ from tests.server import clean_environment
 def _no_settings_of_whoever_runs_the_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     ours = clean_environment()
     for name in list(os.environ):
-        if name.startswith("COMMONPLACE_"):
+        if name.startswith("ZIBALDONE_"):
             monkeypatch.delenv(name)
-    for name in ("COMMONPLACE_EMBEDDER", "COMMONPLACE_PORT"):
+    for name in ("ZIBALDONE_EMBEDDER", "ZIBALDONE_PORT"):
         monkeypatch.setenv(name, ours[name])
 
 

@@ -272,7 +272,7 @@ def test_ids_that_do_not_fit(cli: Commands, tmp_path: Path) -> None:
 def test_texts_over_the_limit_are_told_beforehand(
     cli: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COMMONPLACE_DOCUMENT_BODY_BYTES_MAX", "10")
+    monkeypatch.setenv("ZIBALDONE_DOCUMENT_BODY_BYTES_MAX", "10")
     rows = [row("long", content="é" * 6), row("short", content="é" * 5)]
     result = cli("import", "agent-data", write_lines(tmp_path / "kb.jsonl", rows))
     assert result.exit_code == 1
@@ -439,7 +439,7 @@ def test_without_the_driver_the_command_says_how_to_get_it(data: Path, tmp_path:
         environment={"PYTHONPATH": str(tmp_path)},
     )
     assert result.returncode == 1
-    assert "pip install 'commonplace[postgres]'" in result.stderr
+    assert "pip install 'zibaldone[postgres]'" in result.stderr
     assert "Traceback" not in result.stderr
 
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-import commonplace
-from commonplace.cli.doctor_surroundings import extras
+import zibaldone
 from tests.cli.commands import Commands
 from tests.server import COMMAND, Server, clean_environment, free_port
+from zibaldone.cli.doctor_surroundings import extras
 
 
 def findings(cli: Commands, *arguments: str) -> tuple[int, dict[str, list[dict[str, Any]]]]:
@@ -38,20 +38,20 @@ def only(found: dict[str, list[dict[str, Any]]], subject: str) -> tuple[str, str
 def database(cli: Commands) -> Path:
     for number in range(30):
         cli.ok("put", f"n/{number}", stdin=f"some words {number} " * 200)
-    return cli.data / "commonplace.db"
+    return cli.data / "zibaldone.db"
 
 
 def test_a_sound_database(cli: Commands, database: Path) -> None:
     code, found = findings(cli)
     assert code == 0
-    assert only(found, "commonplace") == ("ok", commonplace.__version__)
+    assert only(found, "zibaldone") == ("ok", zibaldone.__version__)
     assert only(found, "data folder") == ("ok", str(cli.data))
     assert {finding["status"] for every in found.values() for finding in every} == {"ok"}
     assert "schema" in only(found, "database")[1]
     assert "everything compared" in only(findings(cli, "--thorough")[1], "database")[1]
     lines = cli.ok("doctor").splitlines()
-    assert lines[0].split() == ["ok", "commonplace", commonplace.__version__]
-    assert any(line.split()[:2] == ["port", os.environ["COMMONPLACE_PORT"]] for line in lines)
+    assert lines[0].split() == ["ok", "zibaldone", zibaldone.__version__]
+    assert any(line.split()[:2] == ["port", os.environ["ZIBALDONE_PORT"]] for line in lines)
 
 
 def test_nothing_is_there_yet_and_nothing_is_made(cli: Commands) -> None:
@@ -76,7 +76,7 @@ def test_a_damaged_page_is_found(cli: Commands, database: Path) -> None:
 @pytest.mark.parametrize("content", [b"this is no database" * 100, b"SQLite format 3\0 torn"])
 def test_a_file_that_is_no_database(cli: Commands, content: bytes) -> None:
     cli.data.mkdir()
-    file = cli.data / "commonplace.db"
+    file = cli.data / "zibaldone.db"
     file.write_bytes(content)
     code, found = findings(cli)
     assert (code, only(found, "database")[0]) == (1, "fail")
@@ -85,7 +85,7 @@ def test_a_file_that_is_no_database(cli: Commands, content: bytes) -> None:
 
 def test_a_database_of_another_program(cli: Commands) -> None:
     cli.data.mkdir()
-    file = cli.data / "commonplace.db"
+    file = cli.data / "zibaldone.db"
     with sqlite3.connect(file) as other:
         other.execute("CREATE TABLE theirs (x)")
     other.close()
@@ -98,7 +98,7 @@ def test_a_database_of_another_program(cli: Commands) -> None:
 
 
 def test_a_folder_in_the_place_of_the_file(cli: Commands) -> None:
-    (cli.data / "commonplace.db").mkdir(parents=True)
+    (cli.data / "zibaldone.db").mkdir(parents=True)
     code, found = findings(cli)
     assert (code, only(found, "database")[0]) == (1, "fail")
 
@@ -139,7 +139,7 @@ def test_data_that_this_user_may_not_write(cli: Commands, database: Path) -> Non
     assert ["fail", "database"] in [line[:2] for line in lines]
     assert "chown" in checked.stdout
     assert refused.returncode == 7, refused.stderr
-    assert refused.stderr.startswith("commonplace: ")
+    assert refused.stderr.startswith("zibaldone: ")
     assert "Traceback" not in checked.stderr + refused.stderr
 
 
@@ -155,13 +155,13 @@ def test_settings_and_where_they_come_from(
 ) -> None:
     config = tmp_path / "my.toml"
     config.write_text('port = 9999\nhost = "127.0.0.2"\n')
-    monkeypatch.setenv("COMMONPLACE_CONFIG", str(config))
-    monkeypatch.delenv("COMMONPLACE_PORT")
-    monkeypatch.setenv("COMMONPLACE_HOST", "127.0.0.3")
+    monkeypatch.setenv("ZIBALDONE_CONFIG", str(config))
+    monkeypatch.delenv("ZIBALDONE_PORT")
+    monkeypatch.setenv("ZIBALDONE_HOST", "127.0.0.3")
     in_force = {one["name"]: one for one in cli.json("doctor")["settings"]}
     assert in_force["data"]["source"] == "option --data"
     assert in_force["host"]["value"] == "127.0.0.3"
-    assert in_force["host"]["source"] == "environment variable COMMONPLACE_HOST"
+    assert in_force["host"]["source"] == "environment variable ZIBALDONE_HOST"
     assert in_force["port"] == {"name": "port", "value": 9999, "source": str(config)}
     assert in_force["log_level"]["source"] == "default"
     config.write_text("prot = 9999")
@@ -172,7 +172,7 @@ def test_settings_and_where_they_come_from(
 
 
 def test_a_server_that_runs(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COMMONPLACE_PORT", str(server.port))
+    monkeypatch.setenv("ZIBALDONE_PORT", str(server.port))
     server.create("a")
     code, found = findings(Commands(server.data), "--thorough")
     assert code == 0
@@ -182,7 +182,7 @@ def test_a_server_that_runs(server: Server, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_another_program_on_the_port(cli: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
     port = free_port()
-    monkeypatch.setenv("COMMONPLACE_PORT", str(port))
+    monkeypatch.setenv("ZIBALDONE_PORT", str(port))
     with http.server.HTTPServer(("127.0.0.1", port), http.server.BaseHTTPRequestHandler) as other:
         serving = threading.Thread(target=other.serve_forever)
         serving.start()
@@ -198,9 +198,9 @@ def test_the_embedder_is_named_or_what_it_lacks(
     cli: Commands, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert only(findings(cli)[1], "embedder") == ("ok", "none: keyword search only")
-    monkeypatch.setenv("COMMONPLACE_EMBEDDER", "hashed")
+    monkeypatch.setenv("ZIBALDONE_EMBEDDER", "hashed")
     assert only(findings(cli)[1], "embedder") == ("ok", "hashed/64, 64 dimensions")
-    monkeypatch.setenv("COMMONPLACE_EMBEDDER", "remote")
+    monkeypatch.setenv("ZIBALDONE_EMBEDDER", "remote")
     code, found = findings(cli)
     assert code == 1
     assert only(found, "embedder")[0] == "fail"

@@ -64,7 +64,7 @@ def test_what_cannot_be_put_is_said(
     assert cli.error("put", "a", str(tmp_path / "missing.md")) == (4, "NOT_FOUND")
     assert cli.error("put", "a", str(tmp_path)) == (3, "INVALID_ARGUMENT")
     assert cli("put", "a", "--meta", "novalue", stdin="x").exit_code == 2
-    monkeypatch.setenv("COMMONPLACE_DOCUMENT_BODY_BYTES_MAX", "10")
+    monkeypatch.setenv("ZIBALDONE_DOCUMENT_BODY_BYTES_MAX", "10")
     assert cli.error("put", "a", stdin="x" * 11) == (3, "PAYLOAD_TOO_LARGE")
     cli.ok("put", "a", stdin="x" * 10)
     assert cli.ids() == ["a"]

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.cli.exchange_names import FileNames
-from commonplace.errors import InvalidArgument
-from commonplace.text import normalize
 from tests.cli.commands import Commands
+from zibaldone.cli.exchange_names import FileNames
+from zibaldone.errors import InvalidArgument
+from zibaldone.text import normalize
 
 ODD_IDS = (
     "a",
@@ -106,7 +106,7 @@ def test_every_field_is_in_the_manifest(filled: Commands, tmp_path: Path) -> Non
     out = tmp_path / "out"
     filled.ok("export", str(out), "--prefix", "label")
     header, line = (out / "documents.jsonl").read_text().splitlines()
-    assert json.loads(header) == {"format": "commonplace-documents", "version": 1}
+    assert json.loads(header) == {"format": "zibaldone-documents", "version": 1}
     entry = json.loads(line)
     document = filled.json("get", "labelled")
     for name in ("parent_id", "title", "tags", "mime", "metadata", "revision", "created_at"):

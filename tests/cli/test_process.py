@@ -28,7 +28,7 @@ def test_exit_codes(data: Path, arguments: list[str], exit_code: int, code: str)
     Commands(data).ok("put", "taken", stdin="x")
     plain = run_cli(*arguments, data=data, stdin="text")
     assert (plain.returncode, plain.stdout) == (exit_code, "")
-    assert plain.stderr.startswith("commonplace: ")
+    assert plain.stderr.startswith("zibaldone: ")
     assert plain.stderr.endswith(f"[{code}]\n")
     assert plain.stderr.count("\n") == 1
     machine = run_cli(*arguments, "--json", data=data, stdin="text")
@@ -46,23 +46,23 @@ def test_wrong_usage(data: Path) -> None:
 
 
 def test_an_unknown_setting_is_refused_with_the_nearest_name(data: Path, tmp_path: Path) -> None:
-    wrong = run_cli("ls", data=data, environment={"COMMONPLACE_PROT": "80"})
+    wrong = run_cli("ls", data=data, environment={"ZIBALDONE_PROT": "80"})
     assert wrong.returncode == 2
-    assert "COMMONPLACE_PROT" in wrong.stderr
+    assert "ZIBALDONE_PROT" in wrong.stderr
     assert "'PORT'" in wrong.stderr
-    config = tmp_path / "commonplace.toml"
+    config = tmp_path / "zibaldone.toml"
     config.write_text("log_levle = 'debug'")
     for found in (run_cli("ls", data=data, cwd=tmp_path), run_cli("--config", str(config), "ls")):
         assert found.returncode == 2
         assert "'log_level'" in found.stderr
         assert "Traceback" not in found.stderr
-    as_json = run_cli("ls", "--json", data=data, environment={"COMMONPLACE_PORT": "many"})
+    as_json = run_cli("ls", "--json", data=data, environment={"ZIBALDONE_PORT": "many"})
     assert (as_json.returncode, parsed(as_json)["error"]["code"]) == (2, "CONFIGURATION")
 
 
 def test_a_damaged_file(data: Path) -> None:
     data.mkdir()
-    (data / "commonplace.db").write_bytes(b"no database at all" * 1000)
+    (data / "zibaldone.db").write_bytes(b"no database at all" * 1000)
     result = run_cli("ls", data=data)
     assert result.returncode == 7
     assert "doctor" in result.stderr
@@ -70,7 +70,7 @@ def test_a_damaged_file(data: Path) -> None:
 
 
 def test_the_data_folder_from_the_environment(data: Path) -> None:
-    environment = {"COMMONPLACE_DATA": str(data)}
+    environment = {"ZIBALDONE_DATA": str(data)}
     assert run_cli("put", "ключ/ñ", environment=environment, stdin="žluť").returncode == 0
     assert run_cli("get", "ключ/ñ", environment=environment).stdout == "žluť"
     assert run_cli("ls", data=data).stdout == "ключ/ñ\n"
@@ -150,6 +150,6 @@ def test_a_second_server_on_the_port_says_so(server: Server, data: Path) -> None
 
 
 def test_a_port_that_is_no_number_is_refused_in_words(data: Path) -> None:
-    refused = run_cli("ls", data=data, environment={"COMMONPLACE_PORT": "abc"})
+    refused = run_cli("ls", data=data, environment={"ZIBALDONE_PORT": "abc"})
     assert refused.returncode == 2
     assert "'abc' is not right (not a whole number)" in refused.stderr

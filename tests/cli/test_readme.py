@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.embed.open import EmbedderSettings, open_embedder
 from tests.server import run_cli
+from zibaldone.embed.open import EmbedderSettings, open_embedder
 
 ROOT = Path(__file__).parents[2]
-_SHOWN = re.compile(r"^\$ commonplace (.+)\n((?:(?!\$ |```).+\n)*)", re.MULTILINE)
+_SHOWN = re.compile(r"^\$ zibaldone (.+)\n((?:(?!\$ |```).+\n)*)", re.MULTILINE)
 
 pytestmark = pytest.mark.skipif(
     open_embedder(EmbedderSettings("auto")) is None,
@@ -24,7 +24,7 @@ def test_the_readme_shows_what_its_commands_print(tmp_path: Path) -> None:
     shown = dict(_SHOWN.findall((ROOT / "README.md").read_text(encoding="utf-8")))
     commands = [shlex.split(command) for command in shown]
     assert [command[0] for command in commands] == ["import", "search"]
-    real = {"COMMONPLACE_EMBEDDER": "auto"}
+    real = {"ZIBALDONE_EMBEDDER": "auto"}
     for (name, *arguments), expected in zip(commands, shown.values(), strict=True):
         given = [str(ROOT / one) if (ROOT / one).is_dir() else one for one in arguments[:1]]
         result = run_cli(name, *given, *arguments[1:], data=tmp_path, environment=real)

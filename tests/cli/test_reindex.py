@@ -13,22 +13,22 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.embed.hashed import Hashed
 from tests.cli.commands import Commands
 from tests.embed.embedding_server import Answer, Asked, EmbeddingServer
 from tests.index.embedders import PATIENCE_SECONDS
 from tests.index.index_state import assert_in_step, stored_vectors
 from tests.server import COMMAND, Server, clean_environment, parsed, run_cli
 from tests.store.backends import Sqlite
+from zibaldone.embed.hashed import Hashed
 
-HASHED = {"COMMONPLACE_EMBEDDER": "hashed"}
+HASHED = {"ZIBALDONE_EMBEDDER": "hashed"}
 EMBEDDER = Hashed()
 REMOTE = "remote/m/8"
 
 
 @pytest.fixture(autouse=True)
 def _hashed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COMMONPLACE_EMBEDDER", "hashed")
+    monkeypatch.setenv("ZIBALDONE_EMBEDDER", "hashed")
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def remote(monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddingServer]:
 
 
 def remote_environment(server: EmbeddingServer) -> dict[str, str]:
-    return {"COMMONPLACE_EMBEDDING_URL": server.url, "NO_PROXY": "127.0.0.1"}
+    return {"ZIBALDONE_EMBEDDING_URL": server.url, "NO_PROXY": "127.0.0.1"}
 
 
 TO_REMOTE = ("--embedder", "remote", "--model", "m", "--dimensions", "8")
@@ -58,7 +58,7 @@ def use_remote(monkeypatch: pytest.MonkeyPatch) -> None:
         ("EMBEDDING_MODEL", "m"),
         ("EMBEDDING_DIMENSIONS", "8"),
     ):
-        monkeypatch.setenv(f"COMMONPLACE_{name}", value)
+        monkeypatch.setenv(f"ZIBALDONE_{name}", value)
 
 
 def put(cli: Commands, *paths: str) -> None:
@@ -108,7 +108,7 @@ def test_status_tells_how_the_index_stands(cli: Commands, tables: Sqlite) -> Non
 
 
 def test_without_a_model_it_says_so(cli: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COMMONPLACE_EMBEDDER", "none")
+    monkeypatch.setenv("ZIBALDONE_EMBEDDER", "none")
     put(cli, "a")
     assert cli.json("index", "status")["model"] is None
     assert "keyword search only" in cli.ok("index", "status")
@@ -178,9 +178,9 @@ def test_settings_that_a_running_server_does_not_have_yet(
     count = 60
     changed = {
         **remote_environment(remote),
-        "COMMONPLACE_EMBEDDER": "remote",
-        "COMMONPLACE_EMBEDDING_MODEL": "m",
-        "COMMONPLACE_EMBEDDING_DIMENSIONS": "8",
+        "ZIBALDONE_EMBEDDER": "remote",
+        "ZIBALDONE_EMBEDDING_MODEL": "m",
+        "ZIBALDONE_EMBEDDING_DIMENSIONS": "8",
     }
     with Server(data, environment=HASHED) as server:
         for number in range(count):
@@ -247,9 +247,9 @@ def test_a_server_and_the_command_share_the_work(
     cli.ok("import", str(folder))
     same = {
         **remote_environment(remote),
-        "COMMONPLACE_EMBEDDER": "remote",
-        "COMMONPLACE_EMBEDDING_MODEL": "m",
-        "COMMONPLACE_EMBEDDING_DIMENSIONS": "8",
+        "ZIBALDONE_EMBEDDER": "remote",
+        "ZIBALDONE_EMBEDDING_MODEL": "m",
+        "ZIBALDONE_EMBEDDING_DIMENSIONS": "8",
     }
 
     def slowly(asked: Asked) -> None:
@@ -311,7 +311,7 @@ def test_a_document_that_fails_for_good_is_named(
 ) -> None:
     """With the model in use: it has the worker's tries, and then it is an error of the document."""
     use_remote(monkeypatch)
-    monkeypatch.setattr("commonplace.index.worker.INDEX_TRIES_MAX", 1)
+    monkeypatch.setattr("zibaldone.index.worker.INDEX_TRIES_MAX", 1)
     remote.behaviour = lambda asked: (
         Answer(413) if any("of bad" in text for text in asked.texts) else None
     )

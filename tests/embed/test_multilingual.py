@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from commonplace.embed.multilingual import TOKENS_MAX, Multilingual
 from tests.embed.built_in import needs
+from zibaldone.embed.multilingual import TOKENS_MAX, Multilingual
 
 NEAR = {
     "German": ("Wie setze ich mein Passwort zurück?", "Ein vergessenes Kennwort wiederherstellen"),

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from commonplace import settings
-from commonplace.embed.hashed import Hashed
-from commonplace.embed.open import BUILT_IN, EMBEDDERS, EmbedderSettings, open_embedder
-from commonplace.embed.port import Vectors
-from commonplace.embed.remote import Remote
-from commonplace.embed.watched import Watched
-from commonplace.errors import ConfigurationError, EmbeddingFailed
 from tests.server import run_cli
+from zibaldone import settings
+from zibaldone.embed.hashed import Hashed
+from zibaldone.embed.open import BUILT_IN, EMBEDDERS, EmbedderSettings, open_embedder
+from zibaldone.embed.port import Vectors
+from zibaldone.embed.remote import Remote
+from zibaldone.embed.watched import Watched
+from zibaldone.errors import ConfigurationError, EmbeddingFailed
 
 
 def test_every_name_of_the_setting_is_known_to_it() -> None:
@@ -43,9 +43,7 @@ def test_a_remote_model_needs_its_address_name_and_length() -> None:
 
 
 def test_a_server_does_not_start_with_half_a_remote_model(tmp_path: Path) -> None:
-    result = run_cli(
-        "serve", data=tmp_path / "data", environment={"COMMONPLACE_EMBEDDER": "remote"}
-    )
+    result = run_cli("serve", data=tmp_path / "data", environment={"ZIBALDONE_EMBEDDER": "remote"})
     assert result.returncode == 2
     assert "embedding_url" in result.stderr
     assert "Traceback" not in result.stderr

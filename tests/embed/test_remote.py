@@ -13,10 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from commonplace.embed import remote
-from commonplace.embed.remote import Remote
-from commonplace.errors import EmbedderUnavailable, EmbeddingFailed
-from commonplace.limits import EMBED_BATCH_MAX, EMBED_TRIES_MAX
 from tests.embed.embedding_server import (
     DIMENSIONS,
     MODEL,
@@ -26,6 +22,10 @@ from tests.embed.embedding_server import (
     entries,
     well,
 )
+from zibaldone.embed import remote
+from zibaldone.embed.remote import Remote
+from zibaldone.errors import EmbedderUnavailable, EmbeddingFailed
+from zibaldone.limits import EMBED_BATCH_MAX, EMBED_TRIES_MAX
 
 SECRET = "sk-very-secret"
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.limits import Limits
 from tests.store.backends import Sqlite
 from tests.store.kept import Kept
+from zibaldone.limits import Limits
 
 
 @pytest.fixture

@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from commonplace.embed.port import Embedder
-from commonplace.errors import EmbeddingFailed
-from commonplace.index import sweep
-from commonplace.index.worker import Batch, IndexWorker
 from tests.index.embedders import PATIENCE_SECONDS
 from tests.store.backends import Sqlite
 from tests.store.kept import EVERYTHING, Kept
+from zibaldone.embed.port import Embedder
+from zibaldone.errors import EmbeddingFailed
+from zibaldone.index import sweep
+from zibaldone.index.worker import Batch, IndexWorker
 
 BAD = EmbeddingFailed("The model cannot read this.")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from commonplace.embed.hashed import Hashed
-from commonplace.embed.port import Vectors
+from zibaldone.embed.hashed import Hashed
+from zibaldone.embed.port import Vectors
 
 PATIENCE_SECONDS = 20.0
 """How long a test waits for what must come."""

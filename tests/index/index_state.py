@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from commonplace.embed.port import Embedder
-from commonplace.index.embedding import embedded_text
-from commonplace.store.sqlite.vector_index import pack
-from commonplace.store.upkeep import Passage
 from tests.store.backends import Sqlite
+from zibaldone.embed.port import Embedder
+from zibaldone.index.embedding import embedded_text
+from zibaldone.store.sqlite.vector_index import pack
+from zibaldone.store.upkeep import Passage
 
 _WANTED = """
 SELECT c.chunk_key, d.title, c.heading, c.body FROM chunks c JOIN documents d USING (document_key)

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 from benchmarks.freshness import measure, report
 
-from commonplace.embed.hashed import Hashed
 from tests.index.index_state import assert_in_step
 from tests.server import Server
 from tests.store.backends import Sqlite
+from zibaldone.embed.hashed import Hashed
 
 
 @pytest.mark.requirement("C6", "X-14", "000/CC.02")
 def test_writes_in_quick_succession_are_all_found_and_all_become_ready(data: Path) -> None:
     """The seed's five minutes at ten a second, and the times, are the benchmark's to tell."""
-    with Server(data, environment={"COMMONPLACE_EMBEDDER": "hashed"}) as server:
+    with Server(data, environment={"ZIBALDONE_EMBEDDER": "hashed"}) as server:
         found = measure(server.url, rate=25, seconds=2)
     assert found.written == 50
     assert found.not_found == 0

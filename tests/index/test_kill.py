@@ -9,11 +9,11 @@ from pathlib import Path
 
 import httpx2 as httpx
 
-from commonplace.embed.hashed import Hashed
 from tests.index.embedders import PATIENCE_SECONDS
 from tests.index.index_state import assert_in_step, right_vectors, stored_vectors
 from tests.server import Server
 from tests.store.backends import Sqlite
+from zibaldone.embed.hashed import Hashed
 
 ROUNDS = 4
 CLIENTS = 3
@@ -80,7 +80,7 @@ def assert_ready_is_true(tables: Sqlite) -> None:
 def test_the_store_heals_to_exactly_the_right_vectors(data: Path) -> None:
     luck = random.Random(11)
     tables = Sqlite(data)
-    server = Server(data, environment={"COMMONPLACE_EMBEDDER": "hashed"})
+    server = Server(data, environment={"ZIBALDONE_EMBEDDER": "hashed"})
     writers = [Writer(f"w{number}", number) for number in range(CLIENTS)]
     unfinished = 0
     for _ in range(ROUNDS):

@@ -9,12 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.embed.hashed import Hashed
-from commonplace.errors import Conflict
-from commonplace.index import ownership, sweep
-from commonplace.index.worker import IndexWorker
-from commonplace.limits import INDEX_WORKER_ALIVE_SECONDS
-from commonplace.model.instant import now_us
 from tests.embed.embedding_server import EmbeddingServer
 from tests.index.drained import status, until
 from tests.index.embedders import PATIENCE_SECONDS, Blocking, Clock, Counting
@@ -23,6 +17,12 @@ from tests.index.test_serving import HASHED, remote_model, wait_until, wait_unti
 from tests.server import Server
 from tests.store.backends import Sqlite
 from tests.store.kept import Kept
+from zibaldone.embed.hashed import Hashed
+from zibaldone.errors import Conflict
+from zibaldone.index import ownership, sweep
+from zibaldone.index.worker import IndexWorker
+from zibaldone.limits import INDEX_WORKER_ALIVE_SECONDS
+from zibaldone.model.instant import now_us
 
 OURS, THEIRS = Hashed(), Hashed(32)
 
@@ -51,7 +51,7 @@ class TestTwoModels:
     def test_only_the_first_works_and_what_it_calls_ready_stays_so(
         self, kept: Kept, tables: Sqlite, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("commonplace.index.worker.REINDEX_EVERY_SECONDS", 0.01)
+        monkeypatch.setattr("zibaldone.index.worker.REINDEX_EVERY_SECONDS", 0.01)
         ours, theirs = Counting(), Counting(32)
 
         async def both() -> None:
@@ -211,8 +211,8 @@ class TestDeadAndAsleep:
             return int(until_us)
 
         alive_us = int(INDEX_WORKER_ALIVE_SECONDS * 1e6)
-        monkeypatch.setattr("commonplace.index.worker.INDEX_RENEW_SECONDS", 0.01)
-        monkeypatch.setattr("commonplace.index.worker.enqueue_missing", sweep_for_minutes)
+        monkeypatch.setattr("zibaldone.index.worker.INDEX_RENEW_SECONDS", 0.01)
+        monkeypatch.setattr("zibaldone.index.worker.enqueue_missing", sweep_for_minutes)
         theirs = IndexWorker(kept.store, Counting(32), clock=clock)
         create(kept, ["a"])
 

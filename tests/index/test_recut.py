@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from commonplace.access.principal import Scope
-from commonplace.errors import Conflict, StorageCorrupt
-from commonplace.index.recut import Recut, change_chunking
-from commonplace.limits import RECUT_BATCH_CHARS, RECUT_BATCH_DOCUMENTS, Limits
-from commonplace.model.chunking import Chunking
-from commonplace.model.document import KB_SOURCE_ID
-from commonplace.text.chunk import chunk_by_size, chunk_document
 from tests.index.drained import BAD, drain, paragraphs, status
 from tests.index.embedders import Counting, Failing
 from tests.index.index_state import assert_in_step
 from tests.store.backends import Sqlite
 from tests.store.invariants import broken_invariants
 from tests.store.kept import Kept
+from zibaldone.access.principal import Scope
+from zibaldone.errors import Conflict, StorageCorrupt
+from zibaldone.index.recut import Recut, change_chunking
+from zibaldone.limits import RECUT_BATCH_CHARS, RECUT_BATCH_DOCUMENTS, Limits
+from zibaldone.model.chunking import Chunking
+from zibaldone.model.document import KB_SOURCE_ID
+from zibaldone.text.chunk import chunk_by_size, chunk_document
 
 BY_SIZE = Chunking.by_size(500)
 LONG = "\n\n".join(paragraphs(4))

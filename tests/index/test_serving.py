@@ -13,18 +13,18 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from commonplace.embed.hashed import Hashed
-from commonplace.embed.minilm import MiniLm
-from commonplace.embed.package import missing
-from commonplace.model.instant import from_iso
 from tests.embed.embedding_server import Answer, EmbeddingServer
 from tests.index.embedders import PATIENCE_SECONDS
 from tests.index.index_state import assert_in_step, stored_vectors
 from tests.server import Server
 from tests.store.backends import Sqlite
 from tests.web.keys import create_key
+from zibaldone.embed.hashed import Hashed
+from zibaldone.embed.minilm import MiniLm
+from zibaldone.embed.package import missing
+from zibaldone.model.instant import from_iso
 
-HASHED = {"COMMONPLACE_EMBEDDER": "hashed"}
+HASHED = {"ZIBALDONE_EMBEDDER": "hashed"}
 EMBEDDER = Hashed()
 ENDED_WELL = (0, -signal.SIGTERM)
 """uvicorn shuts down in order and then lets the signal have its usual effect."""
@@ -109,11 +109,11 @@ def test_every_write_has_its_line_in_the_log_soon_after(indexing: Server) -> Non
         assert time.monotonic() < deadline_s, outcomes
         time.sleep(0.05)
         outcomes = {}
-        for line in log_lines(indexing, "commonplace.index"):
+        for line in log_lines(indexing, "zibaldone.index"):
             if found := re.match(r"(c3/\w): (\w+)", line["message"]):
                 outcomes.setdefault(found[1], []).append(found[2])
     assert outcomes == {"c3/a": ["ready", "ready"], "c3/b": ["ready", "removed"]}
-    consumed = log_lines(indexing, "commonplace.index")
+    consumed = log_lines(indexing, "zibaldone.index")
     assert all(from_iso(line["at"]) for line in consumed)
     assert not any("words" in line["message"] for line in consumed)
 
@@ -178,8 +178,8 @@ def test_metrics_have_the_lag_and_what_was_embedded(indexing: Server) -> None:
     assert after["vector_sync_lag_seconds"] == 0
     assert after["vector_sync_lag_youngest_seconds"] == 0
     assert after["vector_sync_alert"] == 0
-    assert after["commonplace_vectors_pending"] == 0
-    more = "commonplace_embedded_passages_total"
+    assert after["zibaldone_vectors_pending"] == 0
+    more = "zibaldone_embedded_passages_total"
     assert after[more] - before[more] == 1
 
 
@@ -243,7 +243,7 @@ def test_only_an_administrator_may_sweep(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     data = tmp_path_factory.mktemp("plain") / "data"
-    with Server(data, environment={"COMMONPLACE_EMBEDDER": "none"}) as running:
+    with Server(data, environment={"ZIBALDONE_EMBEDDER": "none"}) as running:
         running.create("a", "a zebra")
         yield running
 
@@ -274,10 +274,10 @@ class TestWithoutAModel:
 def test_a_remote_model_that_is_away_is_told_and_search_goes_on(tmp_path: Path) -> None:
     """Nothing listens at the address; writes, reads and keywords do not notice."""
     away = {
-        "COMMONPLACE_EMBEDDER": "remote",
-        "COMMONPLACE_EMBEDDING_URL": "http://127.0.0.1:9/v1",
-        "COMMONPLACE_EMBEDDING_MODEL": "m",
-        "COMMONPLACE_EMBEDDING_DIMENSIONS": "8",
+        "ZIBALDONE_EMBEDDER": "remote",
+        "ZIBALDONE_EMBEDDING_URL": "http://127.0.0.1:9/v1",
+        "ZIBALDONE_EMBEDDING_MODEL": "m",
+        "ZIBALDONE_EMBEDDING_DIMENSIONS": "8",
     }
     with Server(tmp_path / "away", environment=away) as running:
         running.create("a", "a zebra")
@@ -295,10 +295,10 @@ def test_a_remote_model_that_is_away_is_told_and_search_goes_on(tmp_path: Path) 
 
 def remote_model(model: EmbeddingServer) -> dict[str, str]:
     return {
-        "COMMONPLACE_EMBEDDER": "remote",
-        "COMMONPLACE_EMBEDDING_URL": model.url,
-        "COMMONPLACE_EMBEDDING_MODEL": "m",
-        "COMMONPLACE_EMBEDDING_DIMENSIONS": "8",
+        "ZIBALDONE_EMBEDDER": "remote",
+        "ZIBALDONE_EMBEDDING_URL": model.url,
+        "ZIBALDONE_EMBEDDING_MODEL": "m",
+        "ZIBALDONE_EMBEDDING_DIMENSIONS": "8",
         "NO_PROXY": "127.0.0.1",
     }
 
@@ -333,7 +333,7 @@ def test_a_server_ends_though_its_model_hangs(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(bool(missing(MiniLm.packages)), reason="minilm is not installed")
 def test_a_server_ends_well_in_the_middle_of_embedding(tmp_path: Path) -> None:
-    with Server(tmp_path / "data", environment={"COMMONPLACE_EMBEDDER": "minilm"}) as server:
+    with Server(tmp_path / "data", environment={"ZIBALDONE_EMBEDDER": "minilm"}) as server:
         for number in range(60):
             server.create(f"d/{number}", "some words to embed, and some more of them. " * 20)
         wait_until(lambda: status_of(server, "d/0") == "ready")

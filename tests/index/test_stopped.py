@@ -12,13 +12,6 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from commonplace import settings, wiring
-from commonplace.embed.hashed import Hashed
-from commonplace.index.worker import IndexWorker
-from commonplace.limits import INDEX_LAG_ALERT_SECONDS, INDEX_TRIES_MAX
-from commonplace.model.instant import now_us
-from commonplace.store.sqlite.writer import WriterThread
-from commonplace.tools.spec import Runtime
 from tests.index.drained import BAD
 from tests.index.embedders import PATIENCE_SECONDS, Clock, Failing
 from tests.index.index_state import assert_in_step
@@ -26,6 +19,13 @@ from tests.index.test_sweep import waiting_since
 from tests.store.backends import Sqlite
 from tests.store.kept import Kept
 from tests.web.test_stdio import Stdio
+from zibaldone import settings, wiring
+from zibaldone.embed.hashed import Hashed
+from zibaldone.index.worker import IndexWorker
+from zibaldone.limits import INDEX_LAG_ALERT_SECONDS, INDEX_TRIES_MAX
+from zibaldone.model.instant import now_us
+from zibaldone.store.sqlite.writer import WriterThread
+from zibaldone.tools.spec import Runtime
 
 Client = httpx.AsyncClient
 
@@ -91,7 +91,7 @@ def test_the_alert_is_on_in_health_and_metrics_when_one_waits_too_long(stopped: 
     assert index["youngest_pending_seconds"] < INDEX_LAG_ALERT_SECONDS
     metrics = stopped.get("/metrics").text
     assert "\nvector_sync_alert 1.0\n" in metrics
-    assert "\ncommonplace_vectors_pending 2.0\n" in metrics
+    assert "\nzibaldone_vectors_pending 2.0\n" in metrics
 
     assert stopped.runtime.index is not None
     asyncio.run(stopped.runtime.index.drain())
@@ -115,7 +115,7 @@ def test_a_failure_is_seen_with_its_reason_and_tried_again_on_demand(stopped: St
     index = health["services"]["index"]
     assert (health["status"], index["status"]) == ("degraded", "incomplete")
     assert (index["failed"], index["pending"], index["alert"]) == (1, 0, False)
-    assert "\ncommonplace_vectors_failed 1.0\n" in stopped.get("/metrics").text
+    assert "\nzibaldone_vectors_failed 1.0\n" in stopped.get("/metrics").text
     found = stopped.get("/search?query=poison").json()
     assert "1 documents are found by keyword only" in found["note"]
     assert stopped.post("/kb/reindex-missing").json() == {"queued": 1}
@@ -178,7 +178,7 @@ def test_no_read_waits_for_a_write(stopped: Stopped, monkeypatch: pytest.MonkeyP
 
 
 def test_what_is_written_over_stdio_is_indexed_without_a_server(data: Path) -> None:
-    with Stdio(data, environment={"COMMONPLACE_EMBEDDER": "hashed"}) as client:
+    with Stdio(data, environment={"ZIBALDONE_EMBEDDER": "hashed"}) as client:
         client.ask("initialize", {"protocolVersion": "2025-11-25"})
         client.call("upload_document", path="a", content="a zebra")
         deadline_s = time.monotonic() + PATIENCE_SECONDS

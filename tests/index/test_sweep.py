@@ -11,20 +11,20 @@ from typing import Any, TypeVar
 import apsw
 import pytest
 
-from commonplace.access.principal import Scope
-from commonplace.errors import EmbedderUnavailable
-from commonplace.index import sweep
-from commonplace.index.reindex import fill
-from commonplace.index.worker import IndexWorker
-from commonplace.keep.imports import Incoming, import_documents
-from commonplace.limits import INDEX_LAG_ALERT_SECONDS, INDEX_SWEEP_DOCUMENTS, Limits
-from commonplace.model.document import Document
-from commonplace.model.instant import now_us
 from tests.index.drained import drain, status
 from tests.index.embedders import Counting, Failing
 from tests.index.index_state import assert_in_step, right_vectors, stored_vectors
 from tests.store.backends import Sqlite
 from tests.store.kept import ACTOR, EVERYTHING, HASHED, Kept
+from zibaldone.access.principal import Scope
+from zibaldone.errors import EmbedderUnavailable
+from zibaldone.index import sweep
+from zibaldone.index.reindex import fill
+from zibaldone.index.worker import IndexWorker
+from zibaldone.keep.imports import Incoming, import_documents
+from zibaldone.limits import INDEX_LAG_ALERT_SECONDS, INDEX_SWEEP_DOCUMENTS, Limits
+from zibaldone.model.document import Document
+from zibaldone.model.instant import now_us
 
 T = TypeVar("T")
 SECOND_US = 1_000_000

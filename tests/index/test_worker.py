@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from commonplace.index import sweep
-from commonplace.index.worker import Batch, IndexWorker
-from commonplace.keep.imports import Incoming, import_documents
-from commonplace.limits import INDEX_BATCH_DOCUMENTS, INDEX_TRIES_MAX
-from commonplace.model.instant import now_us
-from commonplace.model.point import point_id
 from tests.index.drained import BAD, drain, enqueue_missing, paragraphs, passages, status, until
 from tests.index.embedders import Clock, Counting, Failing
 from tests.index.index_state import assert_in_step, stored_vectors
 from tests.store.backends import Sqlite
 from tests.store.kept import ACTOR, Kept
+from zibaldone.index import sweep
+from zibaldone.index.worker import Batch, IndexWorker
+from zibaldone.keep.imports import Incoming, import_documents
+from zibaldone.limits import INDEX_BATCH_DOCUMENTS, INDEX_TRIES_MAX
+from zibaldone.model.instant import now_us
+from zibaldone.model.point import point_id
 
 
 class TestOnceAndNoMore:
@@ -357,7 +357,7 @@ class TestStatus:
     def test_every_change_that_is_dealt_with_is_logged_without_its_content(
         self, kept: Kept, caplog: pytest.LogCaptureFixture
     ) -> None:
-        caplog.set_level(logging.INFO, "commonplace.index")
+        caplog.set_level(logging.INFO, "zibaldone.index")
         failing = Failing(BAD, only="poison")
         kept.create("good", "secret words", title="secret title")
         kept.create("bad", "poison and secret words")

@@ -7,23 +7,23 @@ from typing import Any
 
 import pytest
 
-from commonplace.errors import EmbedderUnavailable, EmbeddingFailed
-from commonplace.index import worker
-from commonplace.index.worker import IndexWorker
-from commonplace.limits import (
+from tests.index.drained import BAD, drain, paragraphs, passages, status, until
+from tests.index.embedders import PATIENCE_SECONDS, Blocking, Clock, Counting, Failing
+from tests.index.index_state import assert_in_step
+from tests.store.backends import Sqlite
+from tests.store.kept import Kept
+from zibaldone.errors import EmbedderUnavailable, EmbeddingFailed
+from zibaldone.index import worker
+from zibaldone.index.worker import IndexWorker
+from zibaldone.limits import (
     INDEX_AWAY_SECONDS_MAX,
     INDEX_BATCH_DOCUMENTS,
     INDEX_BATCH_PASSAGES,
     INDEX_LEASE_SECONDS,
     INDEX_TRIES_MAX,
 )
-from commonplace.model.instant import now_us
-from commonplace.store.upkeep import Maintenance
-from tests.index.drained import BAD, drain, paragraphs, passages, status, until
-from tests.index.embedders import PATIENCE_SECONDS, Blocking, Clock, Counting, Failing
-from tests.index.index_state import assert_in_step
-from tests.store.backends import Sqlite
-from tests.store.kept import Kept
+from zibaldone.model.instant import now_us
+from zibaldone.store.upkeep import Maintenance
 
 
 class TestNeighbours:

@@ -10,13 +10,13 @@ from typing import Any
 
 import orjson
 
-from commonplace import settings
-from commonplace.access.principal import LOCAL, Principal, Scope
-from commonplace.errors import CommonplaceError
-from commonplace.tools.call import call as call_tool
-from commonplace.tools.catalog import BY_NAME
-from commonplace.tools.spec import Call, Runtime
-from commonplace.wiring import build_runtime
+from zibaldone import settings
+from zibaldone.access.principal import LOCAL, Principal, Scope
+from zibaldone.errors import ZibaldoneError
+from zibaldone.tools.call import call as call_tool
+from zibaldone.tools.catalog import BY_NAME
+from zibaldone.tools.spec import Call, Runtime
+from zibaldone.wiring import build_runtime
 
 
 @contextmanager
@@ -46,7 +46,7 @@ class Caller:
         """The code of the refusal."""
         try:
             answer = self(tool, **arguments)
-        except CommonplaceError as error:
+        except ZibaldoneError as error:
             return error.code
         raise AssertionError(f"{tool} was not refused but answered {answer}")
 

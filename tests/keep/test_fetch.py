@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.errors import (
-    CommonplaceError,
+from zibaldone.errors import (
     ConfigurationError,
     DeadlineExceeded,
     Forbidden,
@@ -21,9 +20,10 @@ from commonplace.errors import (
     NotConfigured,
     NotFound,
     PayloadTooLarge,
+    ZibaldoneError,
 )
-from commonplace.keep.fetch import Fetched, Fetcher
-from commonplace.text.extract import extract
+from zibaldone.keep.fetch import Fetched, Fetcher
+from zibaldone.text.extract import extract
 
 BYTES_MAX = 1000
 
@@ -180,7 +180,7 @@ class TestFile:
         (root / "over").write_bytes(b"x" * (BYTES_MAX + 1))
         before = open_descriptors()
         for name in ("over", "inner", "absent"):
-            with pytest.raises(CommonplaceError):
+            with pytest.raises(ZibaldoneError):
                 fetch(str(root / name), roots=(root,))
         fetch(str(root / "inner" / "note.md"), roots=(root,))
         assert open_descriptors() == before
@@ -437,5 +437,5 @@ class TestUrl:
 
     def test_without_the_extra(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "httpx2", None)
-        with pytest.raises(NotConfigured, match=r"pip install 'commonplace\[ingest\]'"):
+        with pytest.raises(NotConfigured, match=r"pip install 'zibaldone\[ingest\]'"):
             fetch("http://127.0.0.1/", hosts=("127.0.0.1",))

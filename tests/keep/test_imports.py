@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.access.principal import LOCAL
-from commonplace.errors import StorageFull
-from commonplace.keep.commit import Actor
-from commonplace.keep.imports import Imported, Incoming, import_documents
-from commonplace.limits import Limits
-from commonplace.model.document import Document, Revision
-from commonplace.model.instant import now_us
-from commonplace.store.open import open_store
-from commonplace.store.port import Store, Writer
+from zibaldone.access.principal import LOCAL
+from zibaldone.errors import StorageFull
+from zibaldone.keep.commit import Actor
+from zibaldone.keep.imports import Imported, Incoming, import_documents
+from zibaldone.limits import Limits
+from zibaldone.model.document import Document, Revision
+from zibaldone.model.instant import now_us
+from zibaldone.store.open import open_store
+from zibaldone.store.port import Store, Writer
 
 ACTOR = Actor("importer", "request-1")
 LONG_AGO_US = 1_600_000_000_000_000

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commonplace.access.principal import Scope
-from commonplace.errors import Ambiguous, InvalidArgument, NotFoundInContent
-from commonplace.keep.patch import Replacement, apply
-from commonplace.text import normalize
-from commonplace.tools.spec import Runtime
 from tests.keep.runtimes import Caller, opened
+from zibaldone.access.principal import Scope
+from zibaldone.errors import Ambiguous, InvalidArgument, NotFoundInContent
+from zibaldone.keep.patch import Replacement, apply
+from zibaldone.text import normalize
+from zibaldone.tools.spec import Runtime
 
 # Few letters, so that ids share starts; the signs that patterns, paths and byte order care about.
 NAME = st.text(st.sampled_from("aAb0_%\\~é\uffee😀"), min_size=1, max_size=4)

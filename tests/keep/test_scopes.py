@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.access.principal import Scope
-from commonplace.tools.spec import Runtime
 from tests.keep.runtimes import Caller, opened
+from zibaldone.access.principal import Scope
+from zibaldone.tools.spec import Runtime
 
 
 @pytest.fixture

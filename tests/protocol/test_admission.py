@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp_types import CLIENT_CAPABILITIES_META_KEY, PROTOCOL_VERSION_META_KEY
 
-from commonplace.protocol.admission import UnsupportedLegacy, admit, admit_modern_body
-from commonplace.protocol.jsonrpc import (
+from zibaldone.protocol.admission import UnsupportedLegacy, admit, admit_modern_body
+from zibaldone.protocol.jsonrpc import (
     HEADER_MISMATCH,
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -24,7 +24,7 @@ from commonplace.protocol.jsonrpc import (
     parse_body,
     parse_message,
 )
-from commonplace.protocol.versions import ASSUMED_LEGACY, NEWEST_LEGACY, VERSIONS, negotiated
+from zibaldone.protocol.versions import ASSUMED_LEGACY, NEWEST_LEGACY, VERSIONS, negotiated
 
 MODERN = "2026-07-28"
 LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -105,7 +105,7 @@ class TestModern:
         [
             ("tools/call", {"name": "get_document"}, "get_document"),
             ("prompts/get", {"name": "keep_note"}, "keep_note"),
-            ("resources/read", {"uri": "commonplace:///a b"}, "commonplace:///a b"),
+            ("resources/read", {"uri": "zibaldone:///a b"}, "zibaldone:///a b"),
         ],
     )
     def test_methods_that_name_something_name_it_in_a_header(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from commonplace.protocol.negotiate import ACCEPTABLE, Accept, parse_accept
+from zibaldone.protocol.negotiate import ACCEPTABLE, Accept, parse_accept
 
 JSON, SSE = "application/json", "text/event-stream"
 

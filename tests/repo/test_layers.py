@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[2] / "src" / "commonplace"
+PACKAGE = Path(__file__).parents[2] / "src" / "zibaldone"
 
 LAYERS: dict[str, int] = {
     "cli": 7,
@@ -58,11 +58,11 @@ def imports_of(file: Path) -> list[tuple[str, ast.stmt]]:
         if isinstance(node, ast.Import):
             found += [(alias.name, node) for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
-            if node.module == "commonplace":
-                found += [(f"commonplace.{alias.name}", node) for alias in node.names]
+            if node.module == "zibaldone":
+                found += [(f"zibaldone.{alias.name}", node) for alias in node.names]
             else:
                 found.append((node.module, node))
-    return [(name, node) for name, node in found if name.split(".")[0] == "commonplace"]
+    return [(name, node) for name, node in found if name.split(".")[0] == "zibaldone"]
 
 
 def part_of(name: str) -> str:
@@ -116,7 +116,7 @@ def test_no_first_party_import_hides_in_a_function(file: Path) -> None:
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             for node in ast.walk(function):
                 if id(node) in top and isinstance(node, ast.ImportFrom):
-                    assert not (node.module or "").startswith("commonplace"), node.module
+                    assert not (node.module or "").startswith("zibaldone"), node.module
 
 
 def test_every_part_has_a_height() -> None:
@@ -125,13 +125,11 @@ def test_every_part_has_a_height() -> None:
 
 
 def test_the_table_refuses_what_it_should() -> None:
-    assert faults_of("keep", "commonplace.web.http") == "web is above keep"
-    assert faults_of("keep", "commonplace.find.parse") == "find is beside keep"
-    assert (
-        faults_of("keep", "commonplace.store.sqlite.store") == "keep sees only the ports of store"
-    )
-    assert faults_of("tools", "commonplace.settings") is not None
-    assert faults_of("tools", "commonplace.keep.patch") is None
+    assert faults_of("keep", "zibaldone.web.http") == "web is above keep"
+    assert faults_of("keep", "zibaldone.find.parse") == "find is beside keep"
+    assert faults_of("keep", "zibaldone.store.sqlite.store") == "keep sees only the ports of store"
+    assert faults_of("tools", "zibaldone.settings") is not None
+    assert faults_of("tools", "zibaldone.keep.patch") is None
 
 
 DRAWERS = {"utils", "helpers", "common", "shared", "base", "manager", "misc"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from commonplace import errors
+from zibaldone import errors
 
 _PAGE = Path(__file__).parents[2] / "docs" / "reference" / "errors.md"
 _CODE = re.compile(r"\b([A-Z]+(?:_[A-Z]+)*) +(?:\d{3}\b|the process)")

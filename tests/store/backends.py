@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 import apsw
 
-from commonplace.limits import Limits
-from commonplace.store.open import DATABASE_NAME, open_store
-from commonplace.store.port import Store
+from zibaldone.limits import Limits
+from zibaldone.store.open import DATABASE_NAME, open_store
+from zibaldone.store.port import Store
 
 
 class Backend(Protocol):

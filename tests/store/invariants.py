@@ -7,7 +7,7 @@ from typing import Any
 
 import apsw
 
-from commonplace.store.sqlite.check import check_file
+from zibaldone.store.sqlite.check import check_file
 
 _NOTHING = {
     "a document without its body": """

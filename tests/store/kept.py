@@ -7,20 +7,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from commonplace.access.principal import Scope
-from commonplace.embed.hashed import Hashed
-from commonplace.index.worker import IndexWorker
-from commonplace.keep.commit import Actor, commit
-from commonplace.keep.create import NewDocument, create
-from commonplace.keep.delete import delete
-from commonplace.keep.patch import Replacement, patch
-from commonplace.keep.update import Changes, update
-from commonplace.limits import Limits
-from commonplace.model.document import Document, DocumentHead
-from commonplace.model.query import Filter
-from commonplace.store.port import Listing, PassageView, Reader, Scored, Store, Writer
-from commonplace.store.upkeep import Maintenance
-from commonplace.text.tokens import parse_query
+from zibaldone.access.principal import Scope
+from zibaldone.embed.hashed import Hashed
+from zibaldone.index.worker import IndexWorker
+from zibaldone.keep.commit import Actor, commit
+from zibaldone.keep.create import NewDocument, create
+from zibaldone.keep.delete import delete
+from zibaldone.keep.patch import Replacement, patch
+from zibaldone.keep.update import Changes, update
+from zibaldone.limits import Limits
+from zibaldone.model.document import Document, DocumentHead
+from zibaldone.model.query import Filter
+from zibaldone.store.port import Listing, PassageView, Reader, Scored, Store, Writer
+from zibaldone.store.upkeep import Maintenance
+from zibaldone.text.tokens import parse_query
 
 T = TypeVar("T")
 

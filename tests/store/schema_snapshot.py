@@ -1,6 +1,6 @@
 """The schema as one file to read, made from the migrations.
 
-python -m tests.store.schema_snapshot      write src/commonplace/store/sqlite/schema.sql anew
+python -m tests.store.schema_snapshot      write src/zibaldone/store/sqlite/schema.sql anew
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from pathlib import Path
 
 import apsw
 
-from commonplace.store import statements
-from commonplace.store.open import DATABASE_NAME
-from commonplace.store.sqlite.schema import prepare
+from zibaldone.store import statements
+from zibaldone.store.open import DATABASE_NAME
+from zibaldone.store.sqlite.schema import prepare
 
 FILE = Path(statements.__file__).parent / "sqlite" / "schema.sql"
 

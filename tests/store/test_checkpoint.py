@@ -12,11 +12,11 @@ from types import SimpleNamespace
 import apsw
 import pytest
 
-from commonplace.limits import Limits
-from commonplace.store.open import DATABASE_NAME, open_store
-from commonplace.store.port import Reader
-from commonplace.store.sqlite import checkpoint
 from tests.store.kept import EVERYTHING, Kept
+from zibaldone.limits import Limits
+from zibaldone.store.open import DATABASE_NAME, open_store
+from zibaldone.store.port import Reader
+from zibaldone.store.sqlite import checkpoint
 
 PAGE_BYTES = 4096 + 24  # a page and the header of its frame
 DUE, LARGE = 40, 160

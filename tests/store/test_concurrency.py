@@ -15,13 +15,13 @@ import apsw
 import httpx2 as httpx
 import pytest
 
-from commonplace.access.principal import Scope
-from commonplace.keep.create import NewDocument, create
-from commonplace.limits import Limits
-from commonplace.store.open import DATABASE_NAME, open_store
 from tests.server import Server, clean_environment
 from tests.store.invariants import broken_invariants
 from tests.store.kept import ACTOR, EVERYTHING, Kept
+from zibaldone.access.principal import Scope
+from zibaldone.keep.create import NewDocument, create
+from zibaldone.limits import Limits
+from zibaldone.store.open import DATABASE_NAME, open_store
 
 
 def at_once(
@@ -134,11 +134,11 @@ def test_one_bad_write_among_many_fails_alone(shared_server: Server) -> None:
 PROCESS = """
 import asyncio, sys
 from pathlib import Path
-from commonplace import settings, wiring
-from commonplace.access.principal import LOCAL
-from commonplace.tools.call import call
-from commonplace.tools.documents import patch_document, upload_document
-from commonplace.tools.spec import Call
+from zibaldone import settings, wiring
+from zibaldone.access.principal import LOCAL
+from zibaldone.tools.call import call
+from zibaldone.tools.documents import patch_document, upload_document
+from zibaldone.tools.spec import Call
 
 name, count = sys.argv[2], int(sys.argv[3])
 runtime = wiring.build_runtime(settings.load({"data": sys.argv[1]}))
@@ -235,7 +235,7 @@ def test_a_write_that_is_cancelled_while_it_waits_never_happens(
 def test_a_call_that_timed_out_behind_a_lock_was_not_carried_out(
     tmp_path: Path, held: apsw.Connection
 ) -> None:
-    environment = {"COMMONPLACE_TOOL_SECONDS_MAX": "0.3"}
+    environment = {"ZIBALDONE_TOOL_SECONDS_MAX": "0.3"}
     with Server(tmp_path / "data", environment=environment) as server:
         held.execute("BEGIN IMMEDIATE")
         answer = server.client.post("/documents", json={"path": "late", "content": "text"})

@@ -17,12 +17,12 @@ import apsw
 import httpx2 as httpx
 import pytest
 
-from commonplace.limits import Limits
-from commonplace.store.open import DATABASE_NAME, open_store
-from commonplace.store.sqlite.store import SqliteStore
 from tests.server import Server, clean_environment
 from tests.store.invariants import broken_invariants
 from tests.store.kept import Kept
+from zibaldone.limits import Limits
+from zibaldone.store.open import DATABASE_NAME, open_store
+from zibaldone.store.sqlite.store import SqliteStore
 
 REPOSITORY = Path(__file__).parents[2]
 ROUNDS = 8
@@ -292,8 +292,8 @@ def test_the_pragmas_that_durability_rests_on_are_in_force(tmp_path: Path) -> No
 TRACED = """
 import asyncio, os, sys
 from pathlib import Path
-from commonplace.limits import Limits
-from commonplace.store.open import open_store
+from zibaldone.limits import Limits
+from zibaldone.store.open import open_store
 from tests.store.kept import Kept
 
 kept = Kept(open_store(Path(sys.argv[1]), Limits()), Limits())
@@ -332,7 +332,7 @@ def test_the_wal_is_on_disk_before_a_write_is_acknowledged(tmp_path: Path) -> No
 
 
 def test_closing_leaves_one_whole_file(tmp_path: Path) -> None:
-    """So that copying commonplace.db of a stopped server is a backup."""
+    """So that copying zibaldone.db of a stopped server is a backup."""
     store = open_store(tmp_path, Limits())
     Kept(store, Limits()).create("a", "zebra")
     store.close()

@@ -18,15 +18,15 @@ from pathlib import Path
 import apsw
 import pytest
 
-from commonplace.errors import CommonplaceError, Internal, NotFound, StorageCorrupt, StorageFull
-from commonplace.limits import Limits
-from commonplace.store.open import DATABASE_NAME, open_store
-from commonplace.store.port import Reader
-from commonplace.store.sqlite.faults import as_storage_error
-from commonplace.text.tokens import parse_query
 from tests.server import COMMAND, Server, clean_environment, free_port, run_cli
 from tests.store.invariants import broken_invariants
 from tests.store.kept import EVERYTHING, Kept
+from zibaldone.errors import Internal, NotFound, StorageCorrupt, StorageFull, ZibaldoneError
+from zibaldone.limits import Limits
+from zibaldone.store.open import DATABASE_NAME, open_store
+from zibaldone.store.port import Reader
+from zibaldone.store.sqlite.faults import as_storage_error
+from zibaldone.text.tokens import parse_query
 
 BODY = ("x" * 5_000 + " room. ") * 40
 """Takes much room for little work: few words are in it."""
@@ -248,7 +248,7 @@ def test_a_read_only_disk_is_named(small_disk: Path) -> None:
 def test_what_the_system_refuses_is_told_apart() -> None:
     import errno
 
-    path = Path("commonplace.db")
+    path = Path("zibaldone.db")
     codes = {
         (apsw.IOError("disk I/O error"), errno.ENOSPC): "STORAGE_FULL",
         (apsw.IOError("disk I/O error"), errno.EDQUOT): "STORAGE_FULL",
@@ -303,7 +303,7 @@ def test_a_server_does_not_start_on_a_file_that_is_no_database(data: Path) -> No
 def test_a_check_of_a_file_that_is_gone_says_so(data: Path) -> None:
     store = open_store(data, Limits())
     (data / DATABASE_NAME).unlink()
-    with pytest.raises(CommonplaceError, match="No such file"):
+    with pytest.raises(ZibaldoneError, match="No such file"):
         asyncio.run(store.check())
     store.close()
 
@@ -463,7 +463,7 @@ def locking(data: Path) -> Iterator[apsw.Connection]:
 def test_a_lock_held_too_long_is_said_and_a_short_one_is_waited_for(
     data: Path, locking: apsw.Connection
 ) -> None:
-    environment = {"COMMONPLACE_WRITE_WAIT_SECONDS_MAX": "1"}
+    environment = {"ZIBALDONE_WRITE_WAIT_SECONDS_MAX": "1"}
     new = {"path": "a", "content": "text"}
     with Server(data, environment=environment) as server, ThreadPoolExecutor(1) as threads:
         locking.execute("BEGIN IMMEDIATE")
@@ -485,7 +485,7 @@ def test_a_new_file_that_another_process_is_making_is_waited_for(data: Path) -> 
     data.mkdir()
     connection = apsw.Connection(str(data / DATABASE_NAME))
     connection.execute("BEGIN EXCLUSIVE")
-    with pytest.raises(CommonplaceError) as refused:
+    with pytest.raises(ZibaldoneError) as refused:
         open_store(data, replace(Limits(), write_wait_seconds_max=0.1))
     assert refused.value.code == "STORAGE_UNAVAILABLE"
     connection.execute("ROLLBACK")
@@ -496,11 +496,11 @@ def test_a_new_file_that_another_process_is_making_is_waited_for(data: Path) -> 
 def test_a_process_that_runs_out_of_file_handles_says_so(data: Path) -> None:
     code = (
         "import resource, sys; from pathlib import Path\n"
-        "from commonplace.limits import Limits; from commonplace.store.open import open_store\n"
-        "from commonplace.errors import CommonplaceError\n"
+        "from zibaldone.limits import Limits; from zibaldone.store.open import open_store\n"
+        "from zibaldone.errors import ZibaldoneError\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (12, 12))\n"
         "try: open_store(Path(sys.argv[1]), Limits())\n"
-        "except CommonplaceError as error: print(error.code)\n"
+        "except ZibaldoneError as error: print(error.code)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, str(data)],

@@ -16,21 +16,21 @@ from typing import Any
 import apsw
 import pytest
 
-from commonplace.access.principal import Scope
-from commonplace.errors import ConfigurationError, StorageUnavailable
-from commonplace.limits import Limits
-from commonplace.model.query import Filter
-from commonplace.store import migrate
-from commonplace.store.open import DATABASE_NAME, open_store
-from commonplace.store.sqlite import schema
-from commonplace.store.sqlite.schema import APPLICATION_ID, prepare
-from commonplace.text.tokens import FTS5_TOKENIZER, parse_query
 from tests.server import clean_environment
 from tests.store import schema_snapshot
 from tests.store.kept import Kept
 from tests.store.schema_snapshot import schema_of
+from zibaldone.access.principal import Scope
+from zibaldone.errors import ConfigurationError, StorageUnavailable
+from zibaldone.limits import Limits
+from zibaldone.model.query import Filter
+from zibaldone.store import migrate
+from zibaldone.store.open import DATABASE_NAME, open_store
+from zibaldone.store.sqlite import schema
+from zibaldone.store.sqlite.schema import APPLICATION_ID, prepare
+from zibaldone.text.tokens import FTS5_TOKENIZER, parse_query
 
-PACKAGE = "commonplace.store.sqlite"
+PACKAGE = "zibaldone.store.sqlite"
 MIGRATIONS = migrate.load(PACKAGE)
 
 SAMPLE_ROWS: dict[str, tuple[str, ...]] = {
@@ -241,7 +241,7 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     connection = apsw.Connection(str(path))
     connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
     connection.close()
-    with pytest.raises(ConfigurationError, match="Upgrade Commonplace"):
+    with pytest.raises(ConfigurationError, match="Upgrade Zibaldone"):
         open_store(tmp_path, Limits())
 
 
@@ -270,7 +270,7 @@ def test_an_empty_file_is_taken_for_a_new_one(tmp_path: Path) -> None:
 MAKER = """
 import sys
 from pathlib import Path
-from commonplace.store.sqlite.schema import prepare, _make_folder, _refuse_other_file
+from zibaldone.store.sqlite.schema import prepare, _make_folder, _refuse_other_file
 {stop}
 prepare(Path(sys.argv[1]), 5)
 """
@@ -278,8 +278,8 @@ prepare(Path(sys.argv[1]), 5)
 STOPS = {
     "in the first transaction": """
 import apsw, os
-from commonplace.store import migrate
-last = migrate.load("commonplace.store.sqlite")
+from zibaldone.store import migrate
+last = migrate.load("zibaldone.store.sqlite")
 broken = (*last, migrate.Migration(len(last) + 1, "x",
           "PRAGMA cache_size = 1; CREATE TABLE filler (a); "
           "INSERT INTO filler SELECT randomblob(9000) FROM json_each('[1,2,3,4,5,6,7,8,9]');"
@@ -290,12 +290,12 @@ apsw.connection_hooks.append(
 """,
     "before entering WAL mode": """
 import os
-from commonplace.store.sqlite import schema
+from zibaldone.store.sqlite import schema
 schema._enter_wal = lambda *arguments: os.kill(os.getpid(), 9)
 """,
     "before the WAL is moved": """
 import os
-from commonplace.store.sqlite.connection import Connection
+from zibaldone.store.sqlite.connection import Connection
 Connection.close = lambda self: os.kill(os.getpid(), 9)
 """,
 }
@@ -350,8 +350,8 @@ def test_the_way_into_wal_mode_waits_for_another_process_that_is_starting(
 def test_processes_that_start_at_once_on_a_new_file_all_get_it(tmp_path: Path) -> None:
     """They are held at the line until all are there, then go."""
     code = (
-        "import sys; from pathlib import Path; from commonplace.limits import Limits\n"
-        "from commonplace.store.open import open_store\n"
+        "import sys; from pathlib import Path; from zibaldone.limits import Limits\n"
+        "from zibaldone.store.open import open_store\n"
         "print('ready', flush=True); sys.stdin.readline()\n"
         "store = open_store(Path(sys.argv[1]), Limits())\n"
         "print(store._quick.raw.execute('PRAGMA user_version').get,"

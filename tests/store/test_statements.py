@@ -11,11 +11,11 @@ from pathlib import Path
 import apsw
 import pytest
 
-from commonplace.store import statements
-from commonplace.store.open import DATABASE_NAME
-from commonplace.store.sqlite.schema import prepare
+from zibaldone.store import statements
+from zibaldone.store.open import DATABASE_NAME
+from zibaldone.store.sqlite.schema import prepare
 
-PACKAGE = "commonplace.store.sqlite"
+PACKAGE = "zibaldone.store.sqlite"
 FOLDER = Path(statements.__file__).parent / "sqlite"
 FILES = sorted(file.name for file in (FOLDER / "sql").glob("*.sql"))
 ALL = {

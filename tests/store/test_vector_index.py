@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from commonplace.store.sqlite import vector_index
-from commonplace.store.sqlite.vector_index import StoredVector, VectorIndex, pack
+from zibaldone.store.sqlite import vector_index
+from zibaldone.store.sqlite.vector_index import StoredVector, VectorIndex, pack
 
 Floats = npt.NDArray[np.float32]
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.errors import VectorsLoading
-from commonplace.limits import Limits
-from commonplace.store.open import open_store
-from commonplace.store.port import Reader
-from commonplace.store.sqlite import vectors as sqlite_vectors
 from tests.store.kept import HASHED, Kept, Two
+from zibaldone.errors import VectorsLoading
+from zibaldone.limits import Limits
+from zibaldone.store.open import open_store
+from zibaldone.store.port import Reader
+from zibaldone.store.sqlite import vectors as sqlite_vectors
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from typing import Any, NoReturn
 import apsw
 import pytest
 
-from commonplace.errors import Internal, StorageUnavailable
-from commonplace.store.sqlite import writer as writer_module
-from commonplace.store.sqlite.schema import prepare
-from commonplace.store.sqlite.writer import WriterThread
+from zibaldone.errors import Internal, StorageUnavailable
+from zibaldone.store.sqlite import writer as writer_module
+from zibaldone.store.sqlite.schema import prepare
+from zibaldone.store.sqlite.writer import WriterThread
 
 Work = Callable[[apsw.Connection], Any]
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from commonplace.limits import CHUNK_CHARS_MAX, CHUNK_CHARS_MIN, CHUNK_CHARS_TARGET
-from commonplace.text.chunk import Chunk, chunk_by_size, chunk_document
+from zibaldone.limits import CHUNK_CHARS_MAX, CHUNK_CHARS_MIN, CHUNK_CHARS_TARGET
+from zibaldone.text.chunk import Chunk, chunk_by_size, chunk_document
 
 MIMES = ("text/markdown", "text/plain", "text/x-python", "application/json", "")
 

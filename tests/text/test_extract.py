@@ -16,17 +16,17 @@ from fpdf import FPDF
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commonplace.errors import (
-    CommonplaceError,
+from zibaldone.errors import (
     DeadlineExceeded,
     InvalidArgument,
     LimitExceeded,
     NotConfigured,
     PayloadTooLarge,
+    ZibaldoneError,
 )
-from commonplace.limits import DOCX_XML_BYTES_MAX, HTML_BYTES_MAX, PDF_PAGES_MAX, TITLE_CHARS_MAX
-from commonplace.text import extract as subject
-from commonplace.text.extract import DOCX, Extracted, extract
+from zibaldone.limits import DOCX_XML_BYTES_MAX, HTML_BYTES_MAX, PDF_PAGES_MAX, TITLE_CHARS_MAX
+from zibaldone.text import extract as subject
+from zibaldone.text.extract import DOCX, Extracted, extract
 
 
 @cache
@@ -484,7 +484,7 @@ class TestWithoutTheExtra:
     ) -> None:
         data = make()
         monkeypatch.setitem(sys.modules, library, None)
-        with pytest.raises(NotConfigured, match=r"pip install 'commonplace\[ingest\]'") as caught:
+        with pytest.raises(NotConfigured, match=r"pip install 'zibaldone\[ingest\]'") as caught:
             extract(data, name="a")
         assert caught.value.details["library"] == library
 
@@ -515,7 +515,7 @@ class TestAnyBytes:
     def check(data: bytes, name: str, mime: str | None) -> None:
         try:
             extracted = extract(data, name=name, mime=mime)
-        except CommonplaceError:
+        except ZibaldoneError:
             return
         extracted.text.encode()
         assert "\0" not in extracted.text

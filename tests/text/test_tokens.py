@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from commonplace.limits import INDEX_TERMS_MAX, QUERY_TERMS_MAX, TERM_CHARS_MAX
-from commonplace.text.stem import stem
-from commonplace.text.tokens import (
+from zibaldone.limits import INDEX_TERMS_MAX, QUERY_TERMS_MAX, TERM_CHARS_MAX
+from zibaldone.text.stem import stem
+from zibaldone.text.tokens import (
     FTS5_TOKENIZER,
     GAP,
     Query,

@@ -162,7 +162,7 @@ class AuthorizationServer:
 
     def token(
         self,
-        scope: str = "commonplace:read commonplace:write commonplace:delete",
+        scope: str = "zibaldone:read zibaldone:write zibaldone:delete",
         *,
         resource: str | None,
         claims: dict[str, Any] | None = None,

@@ -8,10 +8,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from commonplace.protocol.methods import METHODS
-from commonplace.tools.catalog import BY_NAME
-from commonplace.tools.schema import input_schema
 from tests.web.mcp import BOTH, JSON, LEGACY, MODERN, PATHS, SSE, modern_headers, modern_meta
+from zibaldone.protocol.methods import METHODS
+from zibaldone.tools.catalog import BY_NAME
+from zibaldone.tools.schema import input_schema
 
 Header = tuple[bytes, bytes]
 
@@ -74,7 +74,7 @@ _params = st.fixed_dictionaries(
         "name": st.one_of(_tool_names, st.sampled_from(["keep_note", "tidy_folder"]), _values),
         "arguments": _arguments,
         "_meta": _meta,
-        "uri": st.one_of(_texts.map("commonplace:///{}".format), _values),
+        "uri": st.one_of(_texts.map("zibaldone:///{}".format), _values),
         "cursor": st.one_of(_texts, _values),
         "protocolVersion": st.one_of(st.sampled_from([*LEGACY, MODERN]), _values),
         "ref": st.one_of(st.just({"type": "ref/resource", "uri": "x"}), _values),

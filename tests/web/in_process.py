@@ -9,8 +9,8 @@ from typing import Any
 
 import httpx2 as httpx
 
-from commonplace import settings, wiring
-from commonplace.web.app import App
+from zibaldone import settings, wiring
+from zibaldone.web.app import App
 
 
 @contextmanager

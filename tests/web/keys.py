@@ -10,7 +10,7 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from commonplace.cli.main import commands
+from zibaldone.cli.main import commands
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ def create_key(data: Path, *options: str) -> Key:
 
 
 def key_command(data: Path, *arguments: str) -> Any:
-    """`commonplace key …` in this process: a new one for each key would take most of the time."""
-    unset = {name: None for name in os.environ if name.startswith("COMMONPLACE_")}
+    """`zibaldone key …` in this process: a new one for each key would take most of the time."""
+    unset = {name: None for name in os.environ if name.startswith("ZIBALDONE_")}
     given = ["--data", str(data), "key", *arguments]
     return CliRunner(env=unset, catch_exceptions=False).invoke(commands, given)

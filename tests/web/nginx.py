@@ -44,14 +44,14 @@ http {{
     fastcgi_temp_path {folder}/fastcgi;
     uwsgi_temp_path {folder}/uwsgi;
     scgi_temp_path {folder}/scgi;
-    include {folder}/commonplace.conf;
+    include {folder}/zibaldone.conf;
 }}
 """
 
 
 def nginx_command() -> str:
     """The program, installed first where that is possible; by one of several test processes."""
-    with (Path(tempfile.gettempdir()) / "commonplace-nginx.lock").open("w") as lock:
+    with (Path(tempfile.gettempdir()) / "zibaldone-nginx.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         found = _found()
         if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
@@ -85,7 +85,7 @@ class Nginx:
         self._process: subprocess.Popen[bytes] | None = None
         folder.mkdir()
         _write_certificate(folder / "certificate.pem", folder / "key.pem")
-        (folder / "commonplace.conf").write_text(self._configuration(server))
+        (folder / "zibaldone.conf").write_text(self._configuration(server))
         user = "user root;" if os.geteuid() == 0 else ""
         (folder / "nginx.conf").write_text(_MAIN.format(folder=folder, user=user))
         trusted = ssl.create_default_context(cafile=folder / "certificate.pem")
@@ -101,7 +101,7 @@ class Nginx:
             ("listen 443 ssl;", f"listen 127.0.0.1:{self.port} ssl;"),
             (f"{lives}/fullchain.pem", str(self.folder / "certificate.pem")),
             (f"{lives}/privkey.pem", str(self.folder / "key.pem")),
-            ("/var/log/nginx/commonplace.log", str(self.access_log)),
+            ("/var/log/nginx/zibaldone.log", str(self.access_log)),
         ):
             assert text.count(written) == 1, written
             text = text.replace(written, here)

@@ -19,12 +19,12 @@ from typing import Any
 import apsw
 import numpy as np
 
-from commonplace.embed.hashed import Hashed
 from tests.server import Server
 from tests.web.mcp import Mcp
+from zibaldone.embed.hashed import Hashed
 
 POSTS = 120
-HASHED = {"COMMONPLACE_EMBEDDER": "hashed"}
+HASHED = {"ZIBALDONE_EMBEDDER": "hashed"}
 VOCABULARY = [
     *("amber", "basalt", "cedar", "delta", "ember", "fjord", "garnet", "harbor", "indigo"),
     *("juniper", "kelp", "lantern", "marble", "nectar", "onyx", "pepper", "quartz", "raven"),
@@ -250,10 +250,10 @@ class EmbeddingServer:
     @property
     def environment(self) -> dict[str, str]:
         return {
-            "COMMONPLACE_EMBEDDER": "remote",
-            "COMMONPLACE_EMBEDDING_URL": f"http://127.0.0.1:{self.port}/v1",
-            "COMMONPLACE_EMBEDDING_MODEL": "stub",
-            "COMMONPLACE_EMBEDDING_DIMENSIONS": "64",
+            "ZIBALDONE_EMBEDDER": "remote",
+            "ZIBALDONE_EMBEDDING_URL": f"http://127.0.0.1:{self.port}/v1",
+            "ZIBALDONE_EMBEDDING_MODEL": "stub",
+            "ZIBALDONE_EMBEDDING_DIMENSIONS": "64",
         }
 
     def answer(self, asked: dict[str, Any]) -> dict[str, Any]:

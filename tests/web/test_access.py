@@ -13,10 +13,10 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from commonplace.errors import InvalidArgument, NotFound
 from tests.server import Server, parsed, run_cli
 from tests.web.keys import Key, create_key, key_command
 from tests.web.mcp import BOTH, JSON, JSON_TYPE, PATHS, SSE, Mcp, envelope_of
+from zibaldone.errors import InvalidArgument, NotFound
 
 LIST = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
 REVOKED_WITHIN_SECONDS_MAX = 10
@@ -196,7 +196,7 @@ class TestTenants:
             ("delete_document", {}),
         ):
             assert theirs.failure(tool, path="tenants/secret", **arguments)["code"] == "NOT_FOUND"
-        uri = "commonplace:///tenants/secret"
+        uri = "zibaldone:///tenants/secret"
         assert theirs.result("resources/list")["resources"] == []
         assert theirs.error("resources/read", {"uri": uri})["code"] == -32002
         completion = {

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from commonplace.tools import catalog
 from tests.server import Server
 from tests.web.raw import exchange, raw_request, received
+from zibaldone.tools import catalog
 
 
 @pytest.fixture(scope="module")

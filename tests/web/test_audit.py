@@ -37,7 +37,7 @@ class Watched:
         return [
             json.loads(line["message"])
             for line in self.lines()
-            if line["logger"] == "commonplace.audit"
+            if line["logger"] == "zibaldone.audit"
         ]
 
     def change(self, request_id: str) -> dict[str, Any]:
@@ -65,8 +65,8 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     with SlowHost() as host:
         host.release.set()
         environment = {
-            "COMMONPLACE_INGEST_HOSTS": f"127.0.0.1:{host.port}",
-            "COMMONPLACE_LOG_LEVEL": "debug",
+            "ZIBALDONE_INGEST_HOSTS": f"127.0.0.1:{host.port}",
+            "ZIBALDONE_LOG_LEVEL": "debug",
             "NO_PROXY": "*",
         }
         with Server(data, environment=environment) as server:

@@ -27,7 +27,7 @@ class TestWhereItListens:
         result = run_cli("serve", "--host", host, "--port", str(free_port()), data=data)
         assert result.returncode == 2
         assert host in result.stderr
-        assert "commonplace key create" in result.stderr
+        assert "zibaldone key create" in result.stderr
         assert "127.0.0.1" in result.stderr
         assert "Traceback" not in result.stderr
 
@@ -46,10 +46,10 @@ class TestWhereItListens:
 @pytest.fixture(scope="module")
 def open_to_a_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     environment = {
-        "COMMONPLACE_ALLOWED_HOSTS": "kb.example.org",
-        "COMMONPLACE_ALLOWED_ORIGINS": PAGE,
-        "COMMONPLACE_PUBLIC_FULL_PROFILE": "true",
-        "COMMONPLACE_REQUEST_BODY_BYTES_MAX": str(BODY_BYTES_MAX),
+        "ZIBALDONE_ALLOWED_HOSTS": "kb.example.org",
+        "ZIBALDONE_ALLOWED_ORIGINS": PAGE,
+        "ZIBALDONE_PUBLIC_FULL_PROFILE": "true",
+        "ZIBALDONE_REQUEST_BODY_BYTES_MAX": str(BODY_BYTES_MAX),
     }
     data = tmp_path_factory.mktemp("exposure") / "data"
     with Server(data, environment=environment) as server:
@@ -198,8 +198,8 @@ class TestHowManyAtOnce:
     ) -> None:
         key, other = create_key(data), create_key(data)
         environment = {
-            f"COMMONPLACE_{setting}": "1",
-            "COMMONPLACE_INGEST_HOSTS": f"127.0.0.1:{host.port}",
+            f"ZIBALDONE_{setting}": "1",
+            "ZIBALDONE_INGEST_HOSTS": f"127.0.0.1:{host.port}",
             "NO_PROXY": "*",
         }
         with Server(data, environment=environment) as server:

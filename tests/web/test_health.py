@@ -9,7 +9,7 @@ import httpx2 as httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-import commonplace
+import zibaldone
 from tests.server import Server
 from tests.web.urls import at
 
@@ -24,7 +24,7 @@ def test_healthy(client: httpx.Client) -> None:
     assert answer.status_code == 200
     health = answer.json()
     assert health["status"] == "healthy"
-    assert health["version"] == commonplace.__version__
+    assert health["version"] == zibaldone.__version__
     assert health["services"]["store"]["status"] == "ok"
     assert health["services"]["store"]["ms"] >= 0
 
@@ -49,11 +49,11 @@ class Samples:
             for sample in family.samples:
                 labels = sample.labels
                 match sample.name:
-                    case "commonplace_tool_calls_total":
+                    case "zibaldone_tool_calls_total":
                         self.calls[labels["tool"], labels["outcome"]] = sample.value
-                    case "commonplace_tool_seconds_count":
+                    case "zibaldone_tool_seconds_count":
                         self.count[labels["tool"]] = sample.value
-                    case "commonplace_tool_seconds_bucket":
+                    case "zibaldone_tool_seconds_bucket":
                         bound = float(labels["le"])
                         self.buckets[labels["tool"]].append((bound, sample.value))
 
@@ -100,4 +100,4 @@ def test_a_stopped_server_leaves_one_whole_file(data: Path) -> None:
         server.create("a", "text")
         server.process.terminate()
         assert server.process.wait(timeout=20) == 0
-    assert [file.name for file in data.iterdir()] == ["commonplace.db"]
+    assert [file.name for file in data.iterdir()] == ["zibaldone.db"]

@@ -326,8 +326,8 @@ class TestWhoMayCall:
 
     def test_further_names_are_a_setting(self, tmp_path_factory: pytest.TempPathFactory) -> None:
         environment = {
-            "COMMONPLACE_ALLOWED_HOSTS": "notes.example, other.example:8443",
-            "COMMONPLACE_ALLOWED_ORIGINS": "https://app.example",
+            "ZIBALDONE_ALLOWED_HOSTS": "notes.example, other.example:8443",
+            "ZIBALDONE_ALLOWED_ORIGINS": "https://app.example",
         }
         data = tmp_path_factory.mktemp("named") / "data"
         with Server(data, environment=environment) as server:

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from commonplace.limits import Limits
 from tests.corpus import (
     ALIVE_ROWS,
     BODY_BYTES,
@@ -28,6 +27,7 @@ from tests.corpus import (
 )
 from tests.server import Server, parsed, run_cli
 from tests.web.urls import at, refusal
+from zibaldone.limits import Limits
 
 PREFIXES = (
     "",

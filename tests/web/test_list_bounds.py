@@ -10,15 +10,15 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from commonplace import settings
-from commonplace.access.principal import LOCAL
-from commonplace.keep.commit import Actor
-from commonplace.keep.create import NewDocument, create
-from commonplace.limits import LIST_OFFSET_MAX
-from commonplace.store.port import Writer
-from commonplace.wiring import build_runtime
 from tests.server import Server
 from tests.web.urls import refusal
+from zibaldone import settings
+from zibaldone.access.principal import LOCAL
+from zibaldone.keep.commit import Actor
+from zibaldone.keep.create import NewDocument, create
+from zibaldone.limits import LIST_OFFSET_MAX
+from zibaldone.store.port import Writer
+from zibaldone.wiring import build_runtime
 
 COUNT = LIST_OFFSET_MAX + 100
 BYTES_MAX = 3_000
@@ -108,7 +108,7 @@ class TestManyDocuments:
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    environment = {"COMMONPLACE_LIST_RESPONSE_BYTES_MAX": str(BYTES_MAX)}
+    environment = {"ZIBALDONE_LIST_RESPONSE_BYTES_MAX": str(BYTES_MAX)}
     data = tmp_path_factory.mktemp("guarded") / "data"
     with Server(data, environment=environment) as server:
         for number in range(40):

@@ -15,8 +15,6 @@ import apsw
 import httpx2 as httpx
 import pytest
 
-from commonplace.tools.catalog import BY_NAME
-from commonplace.tools.spec import Answer, Arguments, Call, ToolSpec
 from tests.server import Server
 from tests.web.in_process import application, post
 from tests.web.mcp import (
@@ -30,6 +28,8 @@ from tests.web.mcp import (
     modern_meta,
     text_of,
 )
+from zibaldone.tools.catalog import BY_NAME
+from zibaldone.tools.spec import Answer, Arguments, Call, ToolSpec
 
 CALLS: dict[str, dict[str, Any]] = {
     "search_knowledge": {"query": "anything"},
@@ -88,7 +88,7 @@ class TestABrokenStore:
 
     @pytest.mark.parametrize("method", ["resources/list", "resources/read"])
     def test_a_resource_is_not_said_to_be_missing(self, broken: Server, method: str) -> None:
-        error = Mcp(broken.client).error(method, {"uri": "commonplace:///faults/a"})
+        error = Mcp(broken.client).error(method, {"uri": "zibaldone:///faults/a"})
         assert error["code"] == -32603
 
     def test_what_needs_no_store_still_works(self, broken: Server) -> None:

@@ -19,17 +19,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from commonplace import settings as product_settings
-from commonplace import wiring
-from commonplace.access.principal import LOCAL
-from commonplace.protocol.surface import Surface
-from commonplace.stdio import StdioServer
-from commonplace.tools.profiles import BUILT_IN
-from commonplace.tools.spec import Runtime
-from commonplace.web.app import App
 from tests.server import Server
 from tests.web import fuzz
 from tests.web.mcp import JSON_TYPE, SSE_TYPE, frames_of
+from zibaldone import settings as product_settings
+from zibaldone import wiring
+from zibaldone.access.principal import LOCAL
+from zibaldone.protocol.surface import Surface
+from zibaldone.stdio import StdioServer
+from zibaldone.tools.profiles import BUILT_IN
+from zibaldone.tools.spec import Runtime
+from zibaldone.web.app import App
 
 CASES = int(os.environ.get("FUZZ_CASES", "2000"))
 ANSWER_SECONDS_MAX = 10

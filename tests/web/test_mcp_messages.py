@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from commonplace.protocol.versions import VERSIONS
 from tests.server import Server
 from tests.web.mcp import (
     BOTH,
@@ -27,6 +26,7 @@ from tests.web.mcp import (
     modern_meta,
     text_of,
 )
+from zibaldone.protocol.versions import VERSIONS
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 NOTIFICATIONS = (
@@ -87,7 +87,7 @@ class TestNotifications:
     @pytest.mark.requirement("X-01")
     @pytest.mark.parametrize("forced", [202, 204])
     def test_a_setting_forces_one_status(self, data: Path, forced: int) -> None:
-        environment = {"COMMONPLACE_NOTIFICATION_STATUS": str(forced)}
+        environment = {"ZIBALDONE_NOTIFICATION_STATUS": str(forced)}
         with Server(data, environment=environment) as server:
             mcp = Mcp(server.client)
             plain = mcp.note("notifications/initialized")
@@ -323,7 +323,7 @@ class TestModernErrors:
     def test_a_resource_that_is_not_there_is_invalid_parameters(
         self, mcp: Mcp, modern: Mcp
     ) -> None:
-        for uri in ("commonplace:///no/such", "file:///etc/passwd", "commonplace:///%ff"):
+        for uri in ("zibaldone:///no/such", "file:///etc/passwd", "zibaldone:///%ff"):
             answer = modern.rpc("resources/read", {"uri": uri})
             assert answer.status_code == 400
             assert envelope_of(answer)["error"]["code"] == -32602
@@ -349,7 +349,7 @@ class TestModernResults:
             ("tools/list", {}, True),
             ("resources/list", {}, True),
             ("resources/templates/list", {}, True),
-            ("resources/read", {"uri": "commonplace:///modern/a"}, True),
+            ("resources/read", {"uri": "zibaldone:///modern/a"}, True),
             ("prompts/list", {}, True),
             ("prompts/get", {"name": "keep_note", "arguments": {"topic": "x"}}, False),
             ("tools/call", {"name": "list_documents", "arguments": {}}, False),
@@ -361,7 +361,7 @@ class TestModernResults:
         mcp.outcome("upload_document", {"path": "modern/a", "content": "text"})
         result = modern.result(method, params)
         assert result["resultType"] == "complete"
-        assert result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "commonplace"
+        assert result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "zibaldone"
         assert ("ttlMs" in result) is is_cacheable
         assert (result.get("cacheScope") == "private") is is_cacheable
         if method != "server/discover":
@@ -388,4 +388,4 @@ class TestModernResults:
     def test_initialize_offers_the_newest_otherwise(self, mcp: Mcp, wanted: object) -> None:
         result = mcp.result("initialize", {"protocolVersion": wanted})
         assert result["protocolVersion"] == "2025-11-25"
-        assert json.dumps(result["serverInfo"]).startswith('{"name": "commonplace"')
+        assert json.dumps(result["serverInfo"]).startswith('{"name": "zibaldone"')

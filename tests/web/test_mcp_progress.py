@@ -34,7 +34,7 @@ def host() -> Iterator[SlowHost]:
 
 @pytest.fixture(scope="module")
 def ingesting(tmp_path_factory: pytest.TempPathFactory, host: SlowHost) -> Iterator[Server]:
-    environment = {"COMMONPLACE_INGEST_HOSTS": f"127.0.0.1:{host.port}", "NO_PROXY": "*"}
+    environment = {"ZIBALDONE_INGEST_HOSTS": f"127.0.0.1:{host.port}", "NO_PROXY": "*"}
     data = tmp_path_factory.mktemp("progress") / "data"
     with Server(data, environment=environment) as server:
         yield server

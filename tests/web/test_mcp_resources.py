@@ -72,7 +72,7 @@ class TestResources:
         assert mcp.result("resources/read", {"uri": uri})["contents"][0]["text"] == "text 7"
 
     @pytest.mark.parametrize(
-        "uri", ["commonplace:///none", "commonplace://many/007", "http://x/", "commonplace:///"]
+        "uri", ["zibaldone:///none", "zibaldone://many/007", "http://x/", "zibaldone:///"]
     )
     def test_what_is_not_there_is_said_not_to_be(self, mcp: Mcp, uri: str) -> None:
         error = mcp.error("resources/read", {"uri": uri})
@@ -86,7 +86,7 @@ class TestResources:
     def test_a_deleted_document_is_gone(self, server: Server, mcp: Mcp) -> None:
         path = f"zz/deleted-{mcp.version}"
         server.create(path)
-        uri = f"commonplace:///{path}"
+        uri = f"zibaldone:///{path}"
         assert mcp.result("resources/read", {"uri": uri})
         mcp.call("delete_document", path=path)
         assert mcp.error("resources/read", {"uri": uri})["code"] in (-32002, -32602)
@@ -125,7 +125,7 @@ class TestPrompts:
 
 class TestCompletion:
     def complete(self, mcp: Mcp, argument: str, value: str) -> dict[str, Any]:
-        reference = {"type": "ref/resource", "uri": "commonplace:///{+path}"}
+        reference = {"type": "ref/resource", "uri": "zibaldone:///{+path}"}
         params = {"ref": reference, "argument": {"name": argument, "value": value}}
         completion: dict[str, Any] = mcp.result("completion/complete", params)["completion"]
         return completion

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from commonplace.protocol.surface import CONNECTOR_SCHEMA_VERSION, Surface
-from commonplace.tools.catalog import BY_NAME
-from commonplace.tools.profiles import BUILT_IN
 from tests.server import Server
 from tests.web.mcp import LEGACY, MODERN, PATHS, Mcp, text_of
+from zibaldone.protocol.surface import CONNECTOR_SCHEMA_VERSION, Surface
+from zibaldone.tools.catalog import BY_NAME
+from zibaldone.tools.profiles import BUILT_IN
 
 READONLY = {
     "search_knowledge",
@@ -45,8 +45,8 @@ LIST_BYTES_MAX = 4_000
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """With a profile of the operator's own, and a list that may not grow as large as usual."""
     environment = {
-        "COMMONPLACE_PROFILES": json.dumps({"mine": sorted(MINE)}),
-        "COMMONPLACE_LIST_RESPONSE_BYTES_MAX": str(LIST_BYTES_MAX),
+        "ZIBALDONE_PROFILES": json.dumps({"mine": sorted(MINE)}),
+        "ZIBALDONE_LIST_RESPONSE_BYTES_MAX": str(LIST_BYTES_MAX),
     }
     with Server(tmp_path_factory.mktemp("tools") / "data", environment=environment) as running:
         yield running
@@ -162,11 +162,11 @@ class TestDescriptions:
         for path in (*PATHS, "/mcp-all"):
             result = Mcp(server.client, path).result("initialize")
             meta = result["_meta"]
-            assert meta["commonplace/connectorSchemaVersion"] == CONNECTOR_SCHEMA_VERSION
+            assert meta["zibaldone/connectorSchemaVersion"] == CONNECTOR_SCHEMA_VERSION
             info = server.client.get(path).json()
             assert info["connectorSchemaVersion"] == CONNECTOR_SCHEMA_VERSION
-            assert info["schemaHash"] == meta["commonplace/schemaHash"]
-            found[path] = meta["commonplace/schemaHash"]
+            assert info["schemaHash"] == meta["zibaldone/schemaHash"]
+            found[path] = meta["zibaldone/schemaHash"]
         if os.environ.get("GOLDEN_WRITE"):
             RECORDED_HASHES.write_text(json.dumps(found, indent=2) + "\n")
         assert found == json.loads(RECORDED_HASHES.read_text())

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import commonplace
+import zibaldone
 from tests.server import Server
 from tests.web.mcp import (
     BOTH,
@@ -176,8 +176,8 @@ class TestEveryPathNegotiates:
         assert answer.status_code == 200
         assert answer.headers["content-type"] == JSON_TYPE
         info = answer.json()
-        assert info["name"] == "commonplace"
-        assert info["version"] == commonplace.__version__
+        assert info["name"] == "zibaldone"
+        assert info["version"] == zibaldone.__version__
         assert len(info["tools"]) == PATHS[mcp.path.rstrip("/")]
 
     @pytest.mark.requirement("001/U18")
@@ -310,7 +310,7 @@ class TestGoldenBytes:
     def check(self, answer: httpx.Response, name: str) -> None:
         assert answer.status_code == 200
         assert answer.headers["content-type"] == JSON_TYPE
-        version = json.dumps(commonplace.__version__).encode()
+        version = json.dumps(zibaldone.__version__).encode()
         body = answer.content.replace(b'"version":' + version, b'"version":"<version>"')
         file = GOLDEN / f"{name}.json"
         if os.environ.get("GOLDEN_WRITE"):

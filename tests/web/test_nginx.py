@@ -48,8 +48,8 @@ def edge_of(folder: Path, **settings: Any) -> Iterator[Edge]:
     data = folder / "data"
     key = create_key(data)
     environment = {
-        "COMMONPLACE_PUBLIC_URL": f"https://{HOST}",
-        **{f"COMMONPLACE_{name.upper()}": value for name, value in settings.items()},
+        "ZIBALDONE_PUBLIC_URL": f"https://{HOST}",
+        **{f"ZIBALDONE_{name.upper()}": value for name, value in settings.items()},
     }
     with Server(data, environment=environment) as server, Nginx(folder / "nginx", server) as nginx:
         yield Edge(server, nginx, key)
@@ -215,7 +215,7 @@ def audited(edge: Edge, answer: httpx.Response) -> dict[str, Any]:
     (message,) = [
         line["message"]
         for line in lines
-        if line["logger"] == "commonplace.audit" and request_id in line["message"]
+        if line["logger"] == "zibaldone.audit" and request_id in line["message"]
     ]
     found: dict[str, Any] = json.loads(message)
     return found

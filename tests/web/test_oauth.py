@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 from joserfc import jwt
 
-from commonplace.limits import TOKEN_LEEWAY_SECONDS
 from tests.server import Server
 from tests.web.authorization_server import AuthorizationServer, new_key
 from tests.web.keys import create_key
@@ -30,6 +29,7 @@ from tests.web.tokens import (
     server_of,
 )
 from tests.web.urls import at, refusal
+from zibaldone.limits import TOKEN_LEEWAY_SECONDS
 
 
 @pytest.fixture(scope="module")
@@ -65,10 +65,10 @@ def test_the_metadata_is_open_and_names_the_resource(
     assert metadata["resource"] == trusting.url + path
     assert metadata["authorization_servers"] == [issuer.issuer]
     assert metadata["bearer_methods_supported"] == ["header"]
-    assert metadata["resource_name"].startswith("Commonplace")
-    scopes = ["commonplace:read"] if path == "/mcp-readonly" else metadata["scopes_supported"]
+    assert metadata["resource_name"].startswith("Zibaldone")
+    scopes = ["zibaldone:read"] if path == "/mcp-readonly" else metadata["scopes_supported"]
     assert metadata["scopes_supported"] == scopes
-    assert "commonplace:admin" not in scopes
+    assert "zibaldone:admin" not in scopes
 
 
 def test_the_metadata_is_only_read(trusting: Server) -> None:
@@ -80,8 +80,8 @@ def test_the_metadata_is_only_read(trusting: Server) -> None:
     [
         ("/mcp", "/mcp", ALL_SCOPES),
         ("/mcp/", "/mcp", ALL_SCOPES),
-        ("/mcp-gpt", "/mcp-gpt", "commonplace:read commonplace:write"),
-        ("/mcp-readonly", "/mcp-readonly", "commonplace:read"),
+        ("/mcp-gpt", "/mcp-gpt", "zibaldone:read zibaldone:write"),
+        ("/mcp-readonly", "/mcp-readonly", "zibaldone:read"),
         ("/documents", "", ALL_SCOPES),
     ],
 )
@@ -181,10 +181,10 @@ def test_an_audience_of_the_issuers_own(issuer: AuthorizationServer, tmp_path: P
 @pytest.mark.parametrize(
     "claims",
     [
-        {"scope": ["openid", "commonplace:read"]},
-        {"scope": "openid commonplace:read"},
-        {"scope": None, "scp": ["commonplace:read"]},
-        {"scope": None, "scp": "commonplace:read"},
+        {"scope": ["openid", "zibaldone:read"]},
+        {"scope": "openid zibaldone:read"},
+        {"scope": None, "scp": ["zibaldone:read"]},
+        {"scope": None, "scp": "zibaldone:read"},
     ],
 )
 def test_scopes_come_as_a_text_or_a_list(
@@ -197,9 +197,9 @@ def test_scopes_come_as_a_text_or_a_list(
 def test_namespace_and_prefix_come_from_claims(
     trusting: Server, issuer: AuthorizationServer
 ) -> None:
-    there = {"commonplace_namespace": "team-b", "commonplace_prefix": "notes/"}
+    there = {"zibaldone_namespace": "team-b", "zibaldone_prefix": "notes/"}
     inside = issuer.token(resource=trusting.url, claims=there)
-    beside = issuer.token(resource=trusting.url, claims={"commonplace_namespace": "team-b"})
+    beside = issuer.token(resource=trusting.url, claims={"zibaldone_namespace": "team-b"})
     elsewhere = issuer.token(resource=trusting.url)
     body = {"path": "notes/tenant", "content": "x"}
     made = trusting.client.post("/documents", json=body, headers=bearer(inside))
@@ -216,12 +216,12 @@ def test_namespace_and_prefix_come_from_claims(
 @pytest.mark.parametrize(
     "claims",
     [
-        {"commonplace_namespace": "../default"},
-        {"commonplace_namespace": ""},
-        {"commonplace_namespace": 7},
-        {"commonplace_namespace": None},
-        {"commonplace_prefix": ["notes/"]},
-        {"commonplace_prefix": "notes\n"},
+        {"zibaldone_namespace": "../default"},
+        {"zibaldone_namespace": ""},
+        {"zibaldone_namespace": 7},
+        {"zibaldone_namespace": None},
+        {"zibaldone_prefix": ["notes/"]},
+        {"zibaldone_prefix": "notes\n"},
     ],
 )
 def test_a_claim_that_cannot_be_understood_opens_nothing(
@@ -389,7 +389,7 @@ def test_a_key_of_the_attackers_own_under_a_known_name(
 
 
 def test_a_changed_token(trusting: Server, issuer: AuthorizationServer) -> None:
-    header, _, signature = issuer.token("commonplace:read", resource=trusting.url).split(".")
+    header, _, signature = issuer.token("zibaldone:read", resource=trusting.url).split(".")
     _, widened, _ = issuer.token(ALL_SCOPES, resource=trusting.url).split(".")
     changed = f"{header}.{widened}.{signature}"
     assert "not valid" in invalid(trusting.client.get("/documents", headers=bearer(changed)))
@@ -425,7 +425,7 @@ def test_a_token_does_not_belong_into_a_url(trusting: Server, issuer: Authorizat
 # Scopes
 
 
-@pytest.mark.parametrize("scope", ["openid email", "commonplace:everything", ""])
+@pytest.mark.parametrize("scope", ["openid email", "zibaldone:everything", ""])
 def test_a_token_without_a_scope_of_ours(
     trusting: Server, issuer: AuthorizationServer, scope: str
 ) -> None:
@@ -441,20 +441,20 @@ def test_a_token_without_a_scope_of_ours(
 def test_a_token_that_lacks_the_scope_of_one_tool(
     trusting: Server, issuer: AuthorizationServer
 ) -> None:
-    token = issuer.token("commonplace:read", resource=trusting.url)
+    token = issuer.token("zibaldone:read", resource=trusting.url)
     assert "result" in call(trusting, token, "list_documents", {}).json()
     new = {"path": "never/made", "content": "x"}
     over_mcp = call(trusting, token, "upload_document", new)
     over_rest = trusting.client.post("/documents", json=new, headers=bearer(token))
     for answer, path in ((over_mcp, "/mcp"), (over_rest, "")):
-        assert refusal(answer, 403, "INSUFFICIENT_SCOPE") == {"scopes": ["commonplace:write"]}
+        assert refusal(answer, 403, "INSUFFICIENT_SCOPE") == {"scopes": ["zibaldone:write"]}
         challenge = challenge_of(answer)
         assert challenge["error"] == "insufficient_scope"
-        assert challenge["scope"] == "commonplace:write"
+        assert challenge["scope"] == "zibaldone:write"
         assert challenge["resource_metadata"] == trusting.url + WELL_KNOWN + path
-    writer = issuer.token("commonplace:read commonplace:write", resource=trusting.url)
+    writer = issuer.token("zibaldone:read zibaldone:write", resource=trusting.url)
     deletion = trusting.client.delete(at("never/made"), headers=bearer(writer))
-    assert challenge_of(deletion)["scope"] == "commonplace:delete"
+    assert challenge_of(deletion)["scope"] == "zibaldone:delete"
 
 
 def test_no_token_is_in_the_log(trusting: Server, issuer: AuthorizationServer) -> None:

@@ -127,7 +127,7 @@ def test_the_official_client_signs_in(
     [asked] = browser.asked
     assert asked["resource"] == [f"{server.url}/mcp"]
     assert asked["code_challenge_method"] == ["S256"]
-    assert asked["scope"] == ["commonplace:read commonplace:write commonplace:delete"]
+    assert asked["scope"] == ["zibaldone:read zibaldone:write zibaldone:delete"]
     assert list(issuer.clients) == [storage.client and storage.client.client_id]
     assert '\\"key\\":\\"oauth:alice\\"' in server.log()
 
@@ -137,7 +137,7 @@ def test_the_official_client_asks_for_a_scope_it_turns_out_to_need(
 ) -> None:
     """The user consented to reading only; the first write makes the client ask for more."""
     storage, browser = Storage(), Browser()
-    issuer.consent = {"commonplace:read"}
+    issuer.consent = {"zibaldone:read"}
 
     async def converse() -> CallToolResult:
         async with connected(server, storage, browser, "/mcp", "auto") as client:
@@ -148,9 +148,9 @@ def test_the_official_client_asks_for_a_scope_it_turns_out_to_need(
 
     assert not asyncio.run(converse()).is_error
     assert len(browser.asked) == 2
-    assert "commonplace:write" in browser.asked[1]["scope"][0].split()
+    assert "zibaldone:write" in browser.asked[1]["scope"][0].split()
     assert storage.tokens is not None
-    assert "commonplace:write" in (storage.tokens.scope or "").split()
+    assert "zibaldone:write" in (storage.tokens.scope or "").split()
 
 
 def test_a_profile_is_a_resource_of_its_own(server: Server) -> None:
@@ -163,4 +163,4 @@ def test_a_profile_is_a_resource_of_its_own(server: Server) -> None:
     assert asyncio.run(converse()) == 5
     [asked] = browser.asked
     assert asked["resource"] == [f"{server.url}/mcp-readonly"]
-    assert asked["scope"] == ["commonplace:read"]
+    assert asked["scope"] == ["zibaldone:read"]

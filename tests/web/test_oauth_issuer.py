@@ -10,12 +10,12 @@ from pathlib import Path
 import httpx2 as httpx
 import pytest
 
-from commonplace.errors import ConfigurationError
 from tests.server import run_cli
 from tests.web.authorization_server import AuthorizationServer, new_key
 from tests.web.in_process import application
 from tests.web.tokens import bearer, forged, invalid, server_of
 from tests.web.urls import refusal
+from zibaldone.errors import ConfigurationError
 
 
 def test_a_new_key_is_found_and_a_withdrawn_one_ends(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_the_missing_extra_is_named(
     with application(tmp_path):
         pass  # nothing is missing as long as no issuer is set
     with (
-        pytest.raises(ConfigurationError, match=r"commonplace\[oauth\]"),
+        pytest.raises(ConfigurationError, match=r"zibaldone\[oauth\]"),
         application(
             tmp_path, oauth_issuer="https://id.example.org", public_url="https://kb.example.org"
         ),
@@ -207,7 +207,7 @@ def test_the_missing_extra_is_named(
 
 
 def test_the_process_does_not_start_with_them(tmp_path: Path) -> None:
-    environment = {"COMMONPLACE_OAUTH_ISSUER": "https://id.example.org"}
+    environment = {"ZIBALDONE_OAUTH_ISSUER": "https://id.example.org"}
     result = run_cli("serve", "--port", "0", data=tmp_path / "data", environment=environment)
     assert result.returncode != 0
     assert "public_url" in result.stderr

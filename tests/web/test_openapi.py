@@ -8,8 +8,8 @@ import httpx2 as httpx
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from commonplace.tools import catalog
 from tests.server import Server
+from zibaldone.tools import catalog
 
 REST_OPERATIONS = {
     ("post", "/documents"),

@@ -12,8 +12,6 @@ from typing import Any
 import apsw
 import pytest
 
-from commonplace import settings as configuration
-from commonplace.wiring import build_runtime
 from tests.keep.runtimes import Caller
 from tests.keep.test_list_statements import Trace
 from tests.server import Server
@@ -28,6 +26,8 @@ from tests.web.rag import (
     posts_server,
     rag,
 )
+from zibaldone import settings as configuration
+from zibaldone.wiring import build_runtime
 
 QUERY = "amber garnet willow"
 MAIN_SCORE = {

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from commonplace.limits import ID_CHARS_MAX
 from tests.server import Server
 from tests.web.mcp import Mcp
 from tests.web.rag import CORPUS, EVERYWHERE, SEARCHES, SOURCES, asking, posts_server, rag, sql
+from zibaldone.limits import ID_CHARS_MAX
 
 CHUNK_KEYS = {"chunk_id", "doc_id", "title", "body", "doc_metadata", "chunk_metadata"}
 DOC_KEYS = {"doc_id", "source_id", "source_name", "pk_json", "title", "body", "metadata"}
@@ -33,7 +33,7 @@ def tools(server: Server) -> Mcp:
 @pytest.fixture(scope="module")
 def big(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mcp]:
     """Documents that together are more than an answer may hold."""
-    environment = {"COMMONPLACE_EMBEDDER": "none"}
+    environment = {"ZIBALDONE_EMBEDDER": "none"}
     with Server(tmp_path_factory.mktemp("big") / "data", environment=environment) as running:
         for number in range(4):
             line = f"{'x' * 1199}\n"

@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from commonplace.embed.fast import Fast
-from commonplace.embed.package import missing
 from tests.server import Server
 from tests.web.mcp import Mcp
 from tests.web.rag import (
@@ -28,6 +26,8 @@ from tests.web.rag import (
     wait_until_indexed,
     without_time,
 )
+from zibaldone.embed.fast import Fast
+from zibaldone.embed.package import missing
 
 QUERY = "amber garnet willow"
 
@@ -249,9 +249,9 @@ def test_a_slow_embedder(elsewhere: tuple[Mcp, EmbeddingServer]) -> None:
         stub.flowing.set()
 
 
-@pytest.mark.skipif(bool(missing(Fast.packages)), reason="commonplace[fast] is not installed")
+@pytest.mark.skipif(bool(missing(Fast.packages)), reason="zibaldone[fast] is not installed")
 def test_in_convex_mode_the_model_says_how_far_it_is_to_be_trusted(tmp_path: Path) -> None:
-    with Server(tmp_path / "data", environment={"COMMONPLACE_EMBEDDER": "fast"}) as running:
+    with Server(tmp_path / "data", environment={"ZIBALDONE_EMBEDDER": "fast"}) as running:
         for post in CORPUS[:20]:
             running.create(post.doc_id, post.body, title=post.title)
         wait_until_indexed(running)

@@ -235,14 +235,14 @@ def test_calls_are_counted_and_timed(server: Server, tools: Mcp) -> None:
         "rag.admin.stats": {},
     }
     for tool, arguments in calls.items():
-        before = metric(server, "commonplace_tool_calls_total", tool=tool, outcome="ok")
-        all_before = metric(server, "commonplace_tool_calls_total", tool=tool)
+        before = metric(server, "zibaldone_tool_calls_total", tool=tool, outcome="ok")
+        all_before = metric(server, "zibaldone_tool_calls_total", tool=tool)
         for _ in range(3):
             tools.call(tool, **arguments)
         tools.failure(tool, unknown=1)
-        assert metric(server, "commonplace_tool_calls_total", tool=tool, outcome="ok") == before + 3
-        counted = metric(server, "commonplace_tool_calls_total", tool=tool)
+        assert metric(server, "zibaldone_tool_calls_total", tool=tool, outcome="ok") == before + 3
+        counted = metric(server, "zibaldone_tool_calls_total", tool=tool)
         assert counted == all_before + 4
-        assert metric(server, "commonplace_tool_seconds_count", tool=tool) == counted
-        assert metric(server, "commonplace_tool_seconds_bucket", tool=tool, le="+Inf") == counted
-        assert metric(server, "commonplace_tool_seconds_sum", tool=tool) > 0
+        assert metric(server, "zibaldone_tool_seconds_count", tool=tool) == counted
+        assert metric(server, "zibaldone_tool_seconds_bucket", tool=tool, le="+Inf") == counted
+        assert metric(server, "zibaldone_tool_seconds_sum", tool=tool) > 0

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from commonplace.embed.hashed import Hashed
 from tests.server import Server
 from tests.web.mcp import Mcp
 from tests.web.rag import (
@@ -21,6 +20,7 @@ from tests.web.rag import (
     posts_server,
     rag,
 )
+from zibaldone.embed.hashed import Hashed
 
 QUERY = "amber garnet willow"
 

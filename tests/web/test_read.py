@@ -7,7 +7,9 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from commonplace.limits import (
+from tests.server import Server
+from tests.web.urls import at, refusal
+from zibaldone.limits import (
     BATCH_PATHS_MAX,
     READ_CHARS_MAX,
     READ_CUT_CHARS,
@@ -15,8 +17,6 @@ from commonplace.limits import (
     RELATED_MAX,
     RELATED_SNIPPET_CHARS_MAX,
 )
-from tests.server import Server
-from tests.web.urls import at, refusal
 
 DOCUMENT_KEYS = {
     "document_id",
@@ -331,7 +331,7 @@ class TestBatch:
     def test_what_does_not_fit_says_so_and_the_rest_comes(
         self, tmp_path_factory: pytest.TempPathFactory
     ) -> None:
-        environment = {"COMMONPLACE_BATCH_RESPONSE_BYTES_MAX": "1000"}
+        environment = {"ZIBALDONE_BATCH_RESPONSE_BYTES_MAX": "1000"}
         data = tmp_path_factory.mktemp("small-batch") / "data"
         with Server(data, environment=environment) as server:
             server.create("a", "x" * 600)

@@ -28,7 +28,7 @@ def passages(count: int, words: str) -> str:
 def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
-    environment = {"COMMONPLACE_EMBEDDER": request.param}
+    environment = {"ZIBALDONE_EMBEDDER": request.param}
     with Server(tmp_path_factory.mktemp("crowd") / "data", environment=environment) as running:
         running.create("big/log", passages(250, "alpha alpha alpha"))
         for path in NOTES:

@@ -297,7 +297,7 @@ def test_a_deleted_document_is_not_found(server: Server, tools: Mcp) -> None:
 def test_without_a_model_keywords_remain_and_the_answer_says_so(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    environment = {"COMMONPLACE_EMBEDDER": "none"}
+    environment = {"ZIBALDONE_EMBEDDER": "none"}
     data = tmp_path_factory.mktemp("plain") / "data"
     with Server(data, environment=environment) as running:
         running.create("a", "keyword alone")
@@ -361,7 +361,7 @@ def test_a_question_that_shares_no_word_is_answered_by_meaning(
     question = "How much holiday do staff get?"
     asked = {word.strip("?").lower() for word in question.split()}
     assert not asked & {*bodies["hr/leave.md"].lower().replace(".", "").split()}
-    environment = {"COMMONPLACE_EMBEDDER": "minilm"}
+    environment = {"ZIBALDONE_EMBEDDER": "minilm"}
     data = tmp_path_factory.mktemp("meaning") / "data"
     with Server(data, environment=environment) as running:
         for path, body in bodies.items():

@@ -15,9 +15,9 @@ from tests.web.urls import at, refusal
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     environment = {
-        "COMMONPLACE_REQUEST_BODY_BYTES_MAX": "4000",
-        "COMMONPLACE_DOCUMENT_BODY_BYTES_MAX": "1000",
-        "COMMONPLACE_METADATA_BYTES_MAX": "100",
+        "ZIBALDONE_REQUEST_BODY_BYTES_MAX": "4000",
+        "ZIBALDONE_DOCUMENT_BODY_BYTES_MAX": "1000",
+        "ZIBALDONE_METADATA_BYTES_MAX": "100",
     }
     data = tmp_path_factory.mktemp("small") / "data"
     with Server(data, environment=environment) as server:

@@ -13,16 +13,16 @@ from typing import IO, Any, Self
 
 import pytest
 
-from commonplace.protocol.versions import VERSIONS
 from tests.server import COMMAND, clean_environment, run_cli
 from tests.web.mcp import LEGACY, MODERN, modern_meta, text_of
 from tests.web.slow_host import WAIT_SECONDS_MAX, SlowHost
+from zibaldone.protocol.versions import VERSIONS
 
 MESSAGE_BYTES_MAX = 20_000
 
 
 class Stdio:
-    """`commonplace stdio` as a client starts it. Whatever it prints must be a message."""
+    """`zibaldone stdio` as a client starts it. Whatever it prints must be a message."""
 
     def __init__(self, data: Path, *options: str, environment: Mapping[str, str]) -> None:
         self.process = subprocess.Popen(
@@ -122,9 +122,9 @@ def host() -> Iterator[SlowHost]:
 @pytest.fixture(scope="module")
 def environment(host: SlowHost) -> dict[str, str]:
     return {
-        "COMMONPLACE_INGEST_HOSTS": f"127.0.0.1:{host.port}",
-        "COMMONPLACE_REQUEST_BODY_BYTES_MAX": str(MESSAGE_BYTES_MAX),
-        "COMMONPLACE_LOG_LEVEL": "debug",
+        "ZIBALDONE_INGEST_HOSTS": f"127.0.0.1:{host.port}",
+        "ZIBALDONE_REQUEST_BODY_BYTES_MAX": str(MESSAGE_BYTES_MAX),
+        "ZIBALDONE_LOG_LEVEL": "debug",
         "NO_PROXY": "*",
     }
 
@@ -337,5 +337,5 @@ def test_the_log_goes_to_stderr_as_json(stdio: Stdio) -> None:
     stdio.call("upload_document", path="stdio/logged", content="x", upsert=True)
     stdio.ask("ping")
     lines = [json.loads(line) for line in stdio.errors.splitlines()]
-    audit = [json.loads(line["message"]) for line in lines if line["logger"] == "commonplace.audit"]
+    audit = [json.loads(line["message"]) for line in lines if line["logger"] == "zibaldone.audit"]
     assert "stdio/logged" in [line["document"] for line in audit]

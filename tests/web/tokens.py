@@ -17,13 +17,13 @@ from tests.web.authorization_server import Key
 from tests.web.urls import refusal
 
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
-ALL_SCOPES = "commonplace:read commonplace:write commonplace:delete"
+ALL_SCOPES = "zibaldone:read zibaldone:write zibaldone:delete"
 
 
 def server_of(issuer: str, folder: Path, **more: Any) -> Server:
     """A server that trusts the issuer and knows the address it will be called by."""
-    config = folder / "commonplace.toml"
-    server = Server(folder / "data", environment={"COMMONPLACE_CONFIG": str(config)})
+    config = folder / "zibaldone.toml"
+    server = Server(folder / "data", environment={"ZIBALDONE_CONFIG": str(config)})
     settings = {"oauth_issuer": issuer, "public_url": server.url, **more}
     lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
     config.write_text("\n".join(lines))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from commonplace.access.key import ApiKey
-from commonplace.access.principal import Scope
 from tests.store.kept import Kept
+from zibaldone.access.key import ApiKey
+from zibaldone.access.principal import Scope
 
 FIRST = ApiKey(
     key_id="k1",

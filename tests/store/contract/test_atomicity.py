@@ -8,16 +8,16 @@ from typing import NoReturn
 
 import pytest
 
-from commonplace.access.principal import Scope
-from commonplace.errors import Conflict, NotFoundInContent
-from commonplace.keep.create import NewDocument, create
-from commonplace.keep.delete import delete
-from commonplace.keep.patch import Replacement, patch
-from commonplace.keep.update import Changes, update
-from commonplace.limits import Limits
-from commonplace.store.port import Writer
 from tests.store.backends import Backend
 from tests.store.kept import ACTOR, EVERYTHING, Kept
+from zibaldone.access.principal import Scope
+from zibaldone.errors import Conflict, NotFoundInContent
+from zibaldone.keep.create import NewDocument, create
+from zibaldone.keep.delete import delete
+from zibaldone.keep.patch import Replacement, patch
+from zibaldone.keep.update import Changes, update
+from zibaldone.limits import Limits
+from zibaldone.store.port import Writer
 
 TABLES = (
     "documents", "bodies", "revisions", "chunks", "outbox", "audit", "facets", "document_tags",
@@ -130,7 +130,7 @@ def test_each_change_has_one_outbox_row_and_one_audit_line(kept: Kept, backend: 
 
 @pytest.mark.requirement("000/CC.01")
 def test_a_write_is_read_by_words_and_by_id_in_its_own_transaction(kept: Kept) -> None:
-    from commonplace.text.tokens import parse_query
+    from zibaldone.text.tokens import parse_query
 
     def work(writer: Writer) -> tuple[str, list[str], list[str]]:
         create(writer, NewDocument("x", "zebra crossing"), ACTOR, kept.limits)

@@ -7,10 +7,10 @@ from typing import Any
 import orjson
 import pytest
 
-from commonplace.access.principal import Scope
-from commonplace.keep.create import NewDocument, create
-from commonplace.store.port import Writer
 from tests.store.kept import ACTOR, Kept
+from zibaldone.access.principal import Scope
+from zibaldone.keep.create import NewDocument, create
+from zibaldone.store.port import Writer
 
 LAST_BEFORE_SURROGATES = "\ud7ff"
 FIRST_AFTER_SURROGATES = "\ue000"

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from commonplace.model.document import Document
-from commonplace.store.upkeep import Maintenance
-from commonplace.text.chunk import Chunk
 from tests.store.backends import Backend
 from tests.store.kept import Kept
+from zibaldone.model.document import Document
+from zibaldone.store.upkeep import Maintenance
+from zibaldone.text.chunk import Chunk
 
 
 def chunks_of(*texts: str, heading: str = "") -> list[Chunk]:

@@ -8,11 +8,11 @@ from typing import TypeVar
 
 import pytest
 
-from commonplace.errors import DeadlineExceeded, StorageUnavailable
-from commonplace.store.port import Reader
-from commonplace.text.tokens import parse_query
 from tests.store.backends import Backend
 from tests.store.kept import EVERYTHING, Kept
+from zibaldone.errors import DeadlineExceeded, StorageUnavailable
+from zibaldone.store.port import Reader
+from zibaldone.text.tokens import parse_query
 
 T = TypeVar("T")
 

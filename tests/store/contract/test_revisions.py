@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from commonplace.model.document import Revision
 from tests.store.backends import Backend
 from tests.store.kept import Kept
+from zibaldone.model.document import Revision
 
 
 def revisions(kept: Kept, path: str, **more: int | None) -> list[Revision]:

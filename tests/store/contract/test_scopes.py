@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from commonplace.access.principal import Scope
-from commonplace.embed.hashed import Hashed
-from commonplace.errors import Conflict, Forbidden
-from commonplace.index.worker import IndexWorker
-from commonplace.model.document import Document
-from commonplace.model.query import Filter
-from commonplace.store import port
-from commonplace.store.port import AuditEntry, Reader
-from commonplace.text.tokens import parse_query
 from tests.store.backends import Backend
 from tests.store.kept import Kept
+from zibaldone.access.principal import Scope
+from zibaldone.embed.hashed import Hashed
+from zibaldone.errors import Conflict, Forbidden
+from zibaldone.index.worker import IndexWorker
+from zibaldone.model.document import Document
+from zibaldone.model.query import Filter
+from zibaldone.store import port
+from zibaldone.store.port import AuditEntry, Reader
+from zibaldone.text.tokens import parse_query
 
 HOME = Scope(namespace="home")
 AWAY = Scope(namespace="away")

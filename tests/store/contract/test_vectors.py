@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from commonplace.access.principal import Scope
-from commonplace.limits import Limits
-from commonplace.model.document import Document
-from commonplace.model.query import NO_FILTER, Filter
-from commonplace.store.upkeep import Maintenance
-from commonplace.text.chunk import Chunk
 from tests.store.backends import Backend
 from tests.store.kept import EVERYTHING, HASHED, Kept, Two
+from zibaldone.access.principal import Scope
+from zibaldone.limits import Limits
+from zibaldone.model.document import Document
+from zibaldone.model.query import NO_FILTER, Filter
+from zibaldone.store.upkeep import Maintenance
+from zibaldone.text.chunk import Chunk
 
 Floats = npt.NDArray[np.float32]
 MODEL = "model/of/this/test"

@@ -1,3 +1,0 @@
-"""Commonplace: a knowledge server for AI agents."""
-
-__version__ = "0.1.0"

@@ -1,3 +1,0 @@
-from commonplace.cli.main import main
-
-main()

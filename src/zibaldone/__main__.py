@@ -1,0 +1,3 @@
+from zibaldone.cli.main import main
+
+main()

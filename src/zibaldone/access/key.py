@@ -1,0 +1,40 @@
+"""An API key, as it is stored: everything but the secret."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from zibaldone.access.principal import Effect, Principal, Scope
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    key_id: str
+    secret_hash: bytes
+    label: str
+    namespace: str
+    path_prefix: str
+    effects: tuple[Effect, ...]
+    profiles: tuple[str, ...] | None
+    created_at_us: int
+    expires_at_us: int | None = None
+    revoked_at_us: int | None = None
+
+    @property
+    def principal(self) -> Principal:
+        return Principal(
+            key_id=self.key_id,
+            scope=Scope(self.namespace, self.path_prefix),
+            effects=frozenset(self.effects),
+            profiles=None if self.profiles is None else frozenset(self.profiles),
+        )
+
+    def is_valid(self, now_us: int) -> bool:
+        expired = self.expires_at_us is not None and now_us >= self.expires_at_us
+        return self.revoked_at_us is None and not expired
+
+
+def secret_hash(secret: str) -> bytes:
+    """A secret is 256 random bits, so one fast hash is enough: there is nothing to guess."""
+    return hashlib.sha256(secret.encode()).digest()

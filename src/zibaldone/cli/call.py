@@ -1,0 +1,39 @@
+"""zibaldone call: any tool by name, with its arguments as JSON."""
+
+from __future__ import annotations
+
+import difflib
+
+import click
+import orjson
+
+from zibaldone.cli import context, texts
+from zibaldone.errors import InvalidArgument
+from zibaldone.tools.catalog import BY_NAME
+
+_BY_EITHER_NAME = {name.replace(".", "_"): tool for name, tool in BY_NAME.items()} | BY_NAME
+"""As /mcp-all lists them too, for hosts that refuse a dot."""
+
+
+@click.command()
+@click.argument("tool")
+@click.argument("arguments", default="{}")
+@click.pass_obj
+def call(options: context.Options, /, tool: str, arguments: str) -> None:
+    """Call TOOL with ARGUMENTS, a JSON object ('-' reads it from standard input).
+
+    For tools that have no command of their own, such as rag.search_hybrid. Prints JSON.
+    """
+    if tool not in _BY_EITHER_NAME:
+        near = difflib.get_close_matches(tool, BY_NAME, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise InvalidArgument(f"There is no tool {tool!r}.{hint}", field="tool")
+    bytes_max = options.settings().limits.request_body_bytes_max
+    given = texts.read_text("-", bytes_max) if arguments == "-" else arguments
+    try:
+        values = orjson.loads(given)
+    except orjson.JSONDecodeError as problem:
+        raise InvalidArgument(f"ARGUMENTS is not JSON: {problem}", field="arguments") from None
+    if not isinstance(values, dict):
+        raise InvalidArgument("ARGUMENTS must be a JSON object.", field="arguments")
+    context.echo_json(context.run_tool(options, _BY_EITHER_NAME[tool], values))

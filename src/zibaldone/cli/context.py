@@ -1,0 +1,131 @@
+"""What every command shares: options, the opened store, how answers are printed, exit codes."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import unicodedata
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import orjson
+
+from zibaldone import settings, wiring
+from zibaldone.access.principal import LOCAL
+from zibaldone.errors import ConfigurationError, ZibaldoneError
+from zibaldone.tools.call import call as call_tool
+from zibaldone.tools.spec import Answer, Call, Runtime, ToolSpec
+
+T = TypeVar("T")
+
+_EXIT_BY_STATUS = {400: 3, 413: 3, 422: 3, 404: 4, 409: 5, 401: 6, 403: 6, 503: 7, 507: 7}
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options given before the command's name."""
+
+    data: Path | None = None
+    config: Path | None = None
+
+    def settings(self, **flags: Any) -> settings.Settings:
+        data = None if self.data is None else str(self.data)
+        return settings.load({"data": data, **flags}, config=self.config)
+
+
+class Session:
+    """The opened store and one event loop, for all the calls a command makes."""
+
+    def __init__(self, runtime: Runtime, runner: asyncio.Runner) -> None:
+        self.runtime = runtime
+        self._runner = runner
+
+    def call(self, tool: ToolSpec[Any], arguments: dict[str, Any]) -> Answer:
+        """Call a tool as the operator, in this process, on the file a server may be serving."""
+        answer = self.run(call_tool(tool, Call(self.runtime, LOCAL), arguments))
+        # An answer is made to be sent and may hold JSON that is ready; here its values are wanted.
+        values: Answer = orjson.loads(orjson.dumps(answer, default=str))
+        return values
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._runner.run(work)
+
+
+@contextmanager
+def opened(options: Options, **flags: Any) -> Iterator[Session]:
+    runtime = wiring.build_runtime(options.settings(**flags))
+    try:
+        with asyncio.Runner() as runner:
+            yield Session(runtime, runner)
+    finally:
+        runtime.close()
+
+
+def run_tool(options: Options, tool: ToolSpec[Any], arguments: dict[str, Any]) -> Answer:
+    with opened(options) as session:
+        return session.call(tool, arguments)
+
+
+def exit_code(error: ZibaldoneError) -> int:
+    """What the numbers mean is said in `main`."""
+    if isinstance(error, ConfigurationError):
+        return 2
+    return _EXIT_BY_STATUS.get(error.status, 1)
+
+
+def as_json(value: Any) -> str:
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2, default=str).decode()
+
+
+def echo_json(answer: Any) -> None:
+    click.echo(as_json(answer))
+
+
+def echo_error(error: ZibaldoneError, path: str = "") -> None:
+    """One plain line; `path` names the one of several that failed."""
+    place = f"{printable(path)}: " if path else ""
+    click.echo(f"zibaldone: {place}{printable(error.message)} [{error.code}]", err=True)
+
+
+def printable(text: str) -> str:
+    """On one line and without control characters: titles are written by strangers."""
+    return "".join(char if char.isprintable() else "\ufffd" for char in " ".join(text.split()))
+
+
+def echo_table(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> None:
+    """Columns aligned to their widest cell; those named in `right` to the right."""
+    if not rows:
+        return
+    widths = [max(_columns(cell) for cell in column) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = []
+        for number, (cell, width) in enumerate(zip(row, widths, strict=True)):
+            filling = " " * (width - _columns(cell))
+            cells.append(filling + cell if number in right else cell + filling)
+        click.echo("  ".join(cells).rstrip())
+
+
+def _columns(text: str) -> int:
+    """How wide a terminal draws it: CJK characters take two columns, combining ones none."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(char) else 1 + (unicodedata.east_asian_width(char) in "WF")
+        for char in text
+    )
+
+
+@contextmanager
+def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A bar on the terminal, moved by the function given; nothing where there is no terminal."""
+    if not sys.stderr.isatty():
+        yield lambda steps: None
+        return
+    with click.progressbar(length=total, label=label, file=sys.stderr) as bar:
+        yield bar.update

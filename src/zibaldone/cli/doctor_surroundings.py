@@ -1,0 +1,83 @@
+"""What `doctor` finds around the database: optional packages, and a server that may be running."""
+
+from __future__ import annotations
+
+import http.client
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import metadata
+
+import orjson
+
+from zibaldone.limits import KIB
+
+_PACKAGE = "zibaldone"
+_REQUIREMENT = re.compile(r"(?P<name>[\w.-]+).*;.*\bextra\s*==\s*['\"](?P<extra>[\w.-]+)['\"]")
+_FOR_DEVELOPERS = "dev"
+_ANSWER_SECONDS_MAX = 3.0
+_ANSWER_BYTES_MAX = 64 * KIB
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    name: str
+    missing: tuple[str, ...]
+
+    @property
+    def install_command(self) -> str:
+        return f"pip install '{_PACKAGE}[{self.name}]'"
+
+
+def extras() -> Iterator[Extra]:
+    """The package's optional parts, as its own metadata names them."""
+    wanted: dict[str, list[str]] = {}
+    try:
+        requirements = metadata.requires(_PACKAGE) or []
+    except metadata.PackageNotFoundError:
+        return  # run from its sources, without having been installed
+    for requirement in requirements:
+        match = _REQUIREMENT.match(requirement)
+        if match and match["extra"] != _FOR_DEVELOPERS:
+            wanted.setdefault(match["extra"], []).append(match["name"])
+    for name, packages in sorted(wanted.items()):
+        yield Extra(name, tuple(package for package in packages if not _is_installed(package)))
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFound:
+    version: str | None
+    """None: something answers, but it is not ours."""
+    is_healthy: bool = False
+    reason: str = ""
+
+
+def server_at(host: str, port: int) -> ServerFound | None:
+    """Who answers there; None if nobody does."""
+    connection = http.client.HTTPConnection(host, port, timeout=_ANSWER_SECONDS_MAX)
+    try:
+        connection.connect()
+    except OSError:
+        return None
+    try:
+        connection.request("GET", "/health")
+        found = orjson.loads(connection.getresponse().read(_ANSWER_BYTES_MAX))
+        version, status, services = found["version"], found["status"], found["services"]
+        broken = [
+            f"{name}: {service.get('message', service['status'])}"
+            for name, service in services.items()
+            if service["status"] != "ok"
+        ]
+    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError, AttributeError):
+        return ServerFound(None)
+    finally:
+        connection.close()
+    return ServerFound(str(version), status == "healthy", ", ".join(broken))

@@ -1,0 +1,129 @@
+"""zibaldone import agent-data: a knowledge base that was kept by AgentData."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from zibaldone.cli import context
+from zibaldone.cli.exchange_batches import Importer, skip_existing_option, update_option
+from zibaldone.errors import RequestError
+from zibaldone.keep.imports import Existing, Incoming
+from zibaldone.model.instant import now_us
+from zibaldone.pull import agent_data_postgres
+from zibaldone.pull.agent_data import KbRow, KbRows, as_document
+from zibaldone.pull.agent_data_file import DumpFile
+from zibaldone.pull.agent_data_preflight import Preflight, inspect
+
+_LINES = (
+    ("rows", "rows"),
+    ("live", "of these live"),
+    ("deleted", "of these deleted"),
+    ("body_bytes", "bytes of text"),
+    ("unreadable", "rows that cannot be read"),
+    ("without_id", "rows without a document_id (left out)"),
+    ("non_numeric_revisions", "revisions that are no number (become 0)"),
+    ("key_mismatches", "keys that are not the document_id with '/' as '__'"),
+    ("live_ids_with_underscore", "live ids with '_'"),
+    ("live_ids_with_percent", "live ids with '%'"),
+    ("live_ids_with_backslash", "live ids with '\\'"),
+    ("ids_changed", "ids that are written differently here"),
+    ("ids_refused", "ids that cannot be kept"),
+    ("ids_colliding", "rows that give way to another row with the same id"),
+    ("bodies_too_large", "texts over the limit"),
+)
+
+
+@click.command("agent-data", short_help="Import an AgentData knowledge base.")
+@click.argument("source", metavar="URL|FILE")
+@click.option("--with-deleted", is_flag=True, help="Import deleted documents too, as deleted.")
+@update_option
+@skip_existing_option
+@click.option("--dry-run", is_flag=True, help="Stop after the report.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@context.json_option
+@click.pass_context
+def import_agent_data(
+    ctx: click.Context,
+    source: str,
+    with_deleted: bool,
+    existing: Existing | None,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Import AgentData's table kb_documents.
+
+    From its database (postgresql://user@host/name; the password is best given as PGPASSWORD) or
+    from a FILE: JSON lines, a JSON array, or CSV or text of psql's \\copy. Nothing is written
+    there. A report comes first. A document that was changed here since an earlier import is left
+    alone unless --update is given.
+    """
+    with _opened(source) as rows:
+        report = inspect(rows(), ctx.obj.settings().limits.document_body_bytes_max)
+        answer: dict[str, Any] = {"preflight": report.as_dict()}
+        if not as_json:
+            _echo_report(report)
+        if not dry_run:
+            if sys.stdin.isatty() and not yes and not click.confirm("Import these?", err=True):
+                click.echo("Nothing was imported.", err=True)
+                ctx.exit(1)
+            with context.opened(ctx.obj) as session:
+                importer = Importer(session, existing or "keep_edited", dry_run=False)
+                _import(rows, report, importer, with_deleted=with_deleted)
+            answer |= importer.summary.as_dict()
+            if not as_json:
+                importer.summary.echo(dry_run=False)
+    if as_json:
+        context.echo_json(answer)
+    if answer.get("failed"):
+        ctx.exit(1)
+
+
+@contextmanager
+def _opened(source: str) -> Iterator[KbRows]:
+    if source.startswith(agent_data_postgres.SCHEMES):
+        with agent_data_postgres.opened(source) as rows:
+            yield rows
+    else:
+        yield DumpFile(Path(source))
+
+
+def _echo_report(report: Preflight) -> None:
+    shown = report.as_dict()
+    for name, words in _LINES:
+        number = f"{shown[name]:,}".replace(",", " ")
+        click.echo(f"{number:>12}  {words}")
+        for example in report.examples.get(name, ()):
+            click.echo(f"{'':14}- {context.printable(example)}")
+
+
+def _import(rows: KbRows, report: Preflight, importer: Importer, *, with_deleted: bool) -> None:
+    at_us = now_us()
+    with context.progress("Importing", report.rows) as advance:
+        for row in rows():
+            advance(1)
+            if row.is_live or with_deleted:
+                _import_row(row, report, importer, at_us)
+        importer.flush()
+
+
+def _import_row(row: KbRow, report: Preflight, importer: Importer, at_us: int) -> None:
+    name = row.document_id or f"row {row.number}"
+    if not row.problem and not row.document_id:
+        importer.summary.add(name, "skipped", "no document_id")
+        return
+    if row.number in report.losers:
+        importer.summary.add(name, "failed", "another row has the same id")
+        return
+    try:
+        document = as_document(row, at_us)
+    except RequestError as error:
+        importer.summary.add(name, "failed", error.message)
+        return
+    importer.add(name, Incoming(document))

@@ -1,0 +1,109 @@
+"""history, restore: the way a document came, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from zibaldone.cli import context
+from zibaldone.cli.documents import echo_written, if_revision_option, revision_type
+from zibaldone.limits import HISTORY_LIMIT_DEFAULT, HISTORY_LIMIT_MAX
+from zibaldone.tools.documents import history as tools
+from zibaldone.tools.spec import Answer
+
+
+@click.command()
+@click.argument("path")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=HISTORY_LIMIT_DEFAULT,
+    show_default=True,
+    help="How many revisions to show.",
+)
+@click.option("--all", "show_all", is_flag=True, help="Show all revisions.")
+@click.option(
+    "--diff",
+    type=revision_type,
+    nargs=2,
+    metavar="OLDER NEWER",
+    help="Show what changed between two revisions instead.",
+)
+@context.json_option
+@click.pass_obj
+def history(
+    options: context.Options,
+    path: str,
+    limit: int,
+    show_all: bool,
+    diff: tuple[int, int] | None,
+    as_json: bool,
+) -> None:
+    """List the revisions of the document at PATH, newest first; also of a deleted one."""
+    if diff is not None:
+        arguments = {"path": path, "older": diff[0], "newer": diff[1]}
+        answer = context.run_tool(options, tools.DIFF, arguments)
+        if as_json:
+            context.echo_json(answer)
+        else:
+            click.echo(answer["diff"], nl=bool(answer["diff"]))
+        return
+    with context.opened(options) as session:
+        pages = list(history_pages(session, path, None if show_all else limit))
+    answer = {
+        "document_id": pages[0]["document_id"],
+        "revisions": [revision for page in pages for revision in page["revisions"]],
+        "next_before": pages[-1]["next_before"],
+    }
+    if as_json:
+        context.echo_json(answer)
+    else:
+        _echo_revisions(answer)
+
+
+def history_pages(session: context.Session, path: str, limit: int | None) -> Iterator[Answer]:
+    """Pages of a history until there is no more, or `limit` revisions were given."""
+    left, before = limit, None
+    while left is None or left > 0:
+        size = HISTORY_LIMIT_MAX if left is None else min(left, HISTORY_LIMIT_MAX)
+        arguments: dict[str, Any] = {"path": path, "limit": size, "before": before}
+        page = session.call(tools.HISTORY, arguments)
+        yield page
+        before = page["next_before"]
+        if before is None:
+            return
+        if left is not None:
+            left -= len(page["revisions"])
+
+
+def _echo_revisions(answer: Answer) -> None:
+    rows = [
+        (
+            str(one["revision"]),
+            one["written_at"][:19] + "Z",
+            one["operation"],
+            context.printable(one["written_by"]),
+            f"{one['content_length']} chars",
+            context.printable(one["title"]),
+        )
+        for one in answer["revisions"]
+    ]
+    context.echo_table(rows, right=frozenset({0, 4}))
+    if answer["next_before"] is not None:
+        click.echo("There are earlier ones: --all shows them.", err=True)
+
+
+@click.command()
+@click.argument("path")
+@click.argument("revision", type=revision_type)
+@if_revision_option
+@context.json_option
+@click.pass_obj
+def restore(
+    options: context.Options, path: str, revision: int, if_revision: int | None, as_json: bool
+) -> None:
+    """Make an earlier REVISION of the document at PATH the newest; brings back a deleted one."""
+    arguments = {"path": path, "revision": revision, "last_known_revision": if_revision}
+    echo_written(context.run_tool(options, tools.RESTORE, arguments), as_json)

@@ -1,0 +1,83 @@
+"""zibaldone serve."""
+
+from __future__ import annotations
+
+import ipaddress
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from zibaldone import wiring
+from zibaldone.access.principal import Scope
+from zibaldone.cli import context, logs
+from zibaldone.errors import ConfigurationError
+from zibaldone.model.instant import now_us
+from zibaldone.settings import Settings
+from zibaldone.tools.spec import Runtime
+from zibaldone.web.server import server
+
+
+@click.command()
+@click.option("--host", help="Address to serve on.")
+@click.option("--port", type=int, help="Port to serve on.")
+@click.option("--data", type=click.Path(path_type=Path), help="Folder of the database.")
+@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]))
+@click.option("--conformance", is_flag=True, help="Add the fixtures of the MCP conformance suite.")
+@click.pass_obj
+def serve(options: context.Options, /, data: Path | None, conformance: bool, **flags: Any) -> None:
+    """Serve the documents over HTTP."""
+    if data is not None:
+        options = context.Options(data=data, config=options.config)
+    settings = options.settings(**flags)
+    logs.configure(settings.log_level)
+    # uvicorn stops in order and then raises the signal again: this way the store is closed too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    runtime = wiring.build_runtime(settings)
+    try:
+        _require_closed(settings, runtime)
+        _require_free(settings.host, settings.port)
+        app = wiring.build_application(settings, runtime, conformance=conformance)
+        if sys.stderr.isatty():
+            address = f"http://{settings.host}:{settings.port}"
+            click.echo(f"Zibaldone serves at {address}/mcp. Ctrl-C ends it.", err=True)
+        server(app, settings.host, settings.port).run()
+    finally:
+        runtime.close()
+
+
+def _require_free(host: str, port: int) -> None:
+    """Whoever starts a second server by mistake is told so, and what to do."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as problem:
+            raise ConfigurationError(
+                f"Cannot serve on {host}, port {port}: {problem.strerror}. Perhaps a server is "
+                "running there already; --port (or ZIBALDONE_PORT) chooses another."
+            ) from None
+
+
+def _require_closed(settings: Settings, runtime: Runtime) -> None:
+    """Without keys everybody who reaches the port is the operator: only this machine may."""
+    if _is_loopback(settings.host) or settings.oauth_issuer:
+        return
+    keys = runtime.store.read_now(Scope(), lambda reader: reader.api_keys.all())
+    if not any(key.is_valid(now_us()) for key in keys):
+        raise ConfigurationError(
+            f"Refusing to serve on {settings.host} without access keys: anyone on the network "
+            "could read and write. Make one with 'zibaldone key create', or set oauth_issuer, "
+            "or serve on 127.0.0.1 behind a proxy that authenticates."
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

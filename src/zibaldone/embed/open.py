@@ -1,0 +1,60 @@
+"""The setting `embedder` → the model that is used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from zibaldone.embed.fast import Fast
+from zibaldone.embed.hashed import Hashed
+from zibaldone.embed.minilm import MiniLm
+from zibaldone.embed.multilingual import Multilingual
+from zibaldone.embed.package import missing
+from zibaldone.embed.port import Embedder
+from zibaldone.embed.remote import Remote
+from zibaldone.errors import ConfigurationError
+
+BUILT_IN: dict[str, type[MiniLm | Fast | Multilingual]] = {
+    "minilm": MiniLm,
+    "fast": Fast,
+    "multilingual": Multilingual,
+}
+EMBEDDERS = ("auto", *BUILT_IN, "remote", "hashed", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedderSettings:
+    kind: str = "auto"
+    url: str = ""
+    model: str = ""
+    dimensions: int = 0
+    api_key: str = ""
+
+
+def open_embedder(settings: EmbedderSettings) -> Embedder | None:
+    """None: keyword search only. Nothing is loaded or connected to yet."""
+    match settings.kind:
+        case "auto":
+            return None if missing(MiniLm.packages) else MiniLm()
+        case kind if kind in BUILT_IN:
+            return _built_in(kind)
+        case "remote":
+            return Remote(
+                settings.url,
+                settings.model,
+                dimensions=settings.dimensions,
+                api_key=settings.api_key,
+            )
+        case "hashed":
+            return Hashed()
+        case _:
+            return None
+
+
+def _built_in(kind: str) -> Embedder:
+    model = BUILT_IN[kind]
+    if absent := missing(model.packages):
+        raise ConfigurationError(
+            f"embedder = {kind}, but {', '.join(absent)} is not installed. {model.how_to_get} "
+            "Or set embedder to auto or none."
+        )
+    return model()

@@ -1,0 +1,108 @@
+"""Models whose files lie in an installed package: is it there, and is it what was published?
+
+Every model embeds each text alone, so that its vector does not depend on its neighbours.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar, Generic, TypeVar
+
+from zibaldone.embed.port import Vectors
+from zibaldone.errors import EmbeddingFailed, NotConfigured, ZibaldoneError
+from zibaldone.model.vector import np
+
+Loaded = TypeVar("Loaded")
+
+
+class PackagedModel(ABC, Generic[Loaded]):
+    """Loaded by the first use, once, from files that are the published ones."""
+
+    packages: ClassVar[tuple[str, ...]]
+    """What it needs; its files are in the first."""
+    files: ClassVar[Mapping[str, str]]
+    """Their SHA-256."""
+    how_to_get: ClassVar[str]
+
+    name: ClassVar[str]
+    dimensions: ClassVar[int]
+    identity: ClassVar[str]
+    similarity_min: ClassVar[float]
+
+    def __init__(self) -> None:
+        self._loading = threading.Lock()
+        self._loaded: Loaded | None = None
+
+    @abstractmethod
+    def _read(self, files: dict[str, Path]) -> Loaded:
+        """The model, from its files."""
+
+    @abstractmethod
+    def _vectors(self, texts: Sequence[str]) -> Iterable[Vectors]:
+        """A unit vector for each text, in order."""
+
+    @abstractmethod
+    def vector_weight(self, text: str) -> float: ...
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        if not texts:
+            return np.empty((0, self.dimensions), np.float32)
+        try:
+            return np.stack(list(self._vectors(texts)))
+        except ZibaldoneError:
+            raise
+        except Exception as problem:
+            raise EmbeddingFailed(f"{self.name} could not embed a text: {problem}") from problem
+
+    def close(self) -> None:
+        """There is nothing to give back, unless a model says otherwise."""
+
+    def _load(self) -> Loaded:
+        with self._loading:
+            if self._loaded is None:
+                package, *_ = self.packages
+                self._loaded = self._read(
+                    published_files(package, self.files, how_to_get=self.how_to_get)
+                )
+            return self._loaded
+
+
+def missing(packages: Iterable[str]) -> list[str]:
+    """Those that are not installed. Looks for them without importing any."""
+    return [package for package in packages if importlib.util.find_spec(package) is None]
+
+
+def published_files(
+    package: str, sha256_of: Mapping[str, str], *, how_to_get: str
+) -> dict[str, Path]:
+    """Where the package's files are, by the names they were asked for, each with the right hash.
+
+    A file that differs would give other vectors than those that are stored under this model.
+    """
+    folder = _folder(package)
+    if folder is None:
+        raise NotConfigured(
+            "The embedding model is not installed; keyword search works without. " + how_to_get
+        )
+    return {name: _published(folder / name, sha256) for name, sha256 in sha256_of.items()}
+
+
+def _folder(package: str) -> Path | None:
+    found = importlib.util.find_spec(package)
+    return None if found is None or found.origin is None else Path(found.origin).parent
+
+
+def _published(file: Path, sha256: str) -> Path:
+    try:
+        with file.open("rb") as content:
+            is_right = hashlib.file_digest(content, "sha256").hexdigest() == sha256
+    except OSError:
+        is_right = False
+    if not is_right:
+        raise NotConfigured(f"The embedding model's {file.name} is not the one that was published.")
+    return file

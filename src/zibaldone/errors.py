@@ -1,0 +1,212 @@
+"""Every failure a caller can see. Each leaf has a stable code and an HTTP status.
+
+    ZibaldoneError
+    ├── RequestError                      the caller can mend it
+    │   ├── InvalidArgument               INVALID_ARGUMENT        422
+    │   ├── BadRequest                    BAD_REQUEST             400
+    │   ├── Unauthenticated               UNAUTHENTICATED         401
+    │   ├── Forbidden                     FORBIDDEN               403
+    │   ├── InsufficientScope             INSUFFICIENT_SCOPE      403
+    │   ├── NotFound                      NOT_FOUND               404
+    │   ├── MethodNotAllowed              METHOD_NOT_ALLOWED      405
+    │   ├── Conflict                      CONFLICT                409
+    │   ├── Ambiguous                     AMBIGUOUS               409
+    │   ├── NotFoundInContent             NOT_FOUND_IN_CONTENT    409
+    │   ├── PayloadTooLarge               PAYLOAD_TOO_LARGE       413
+    │   ├── LimitExceeded                 LIMIT_EXCEEDED          422
+    │   ├── TooManyRequests               TOO_MANY_REQUESTS       429
+    │   └── ResponseTooLarge              RESPONSE_TOO_LARGE      422
+    ├── ServiceError                      the operator can mend it
+    │   ├── NotImplementedYet             NOT_IMPLEMENTED         501
+    │   ├── NotConfigured                 NOT_CONFIGURED          501
+    │   ├── DeadlineExceeded              DEADLINE_EXCEEDED       504
+    │   ├── EmbeddingFailed               EMBEDDING_FAILED        503
+    │   │   └── EmbedderUnavailable       EMBEDDER_UNAVAILABLE    503
+    │   ├── VectorsLoading                VECTORS_LOADING         503
+    │   ├── IssuerUnavailable             ISSUER_UNAVAILABLE      503
+    │   ├── StorageUnavailable            STORAGE_UNAVAILABLE     503
+    │   ├── StorageFull                   STORAGE_FULL            507
+    │   ├── StorageReadOnly               STORAGE_READ_ONLY       503
+    │   ├── StorageCorrupt                STORAGE_CORRUPT         503
+    │   └── Internal                      INTERNAL                500
+    └── ConfigurationError                CONFIGURATION           the process does not start
+
+A message says what happened and what to do; `details` holds the machine-readable part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+
+class ZibaldoneError(Exception):
+    code: ClassVar[str] = "INTERNAL"
+    status: ClassVar[int] = 500
+
+    def __init__(self, message: str, **details: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details: Mapping[str, Any] = details
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "code": self.code,
+            "status": self.status,
+            "message": self.message,
+            "details": dict(self.details),
+        }
+
+
+class RequestError(ZibaldoneError):
+    code = "BAD_REQUEST"
+    status = 400
+
+
+class InvalidArgument(RequestError):
+    code = "INVALID_ARGUMENT"
+    status = 422
+
+
+class BadRequest(RequestError):
+    pass
+
+
+class Unauthenticated(RequestError):
+    code = "UNAUTHENTICATED"
+    status = 401
+    challenge: str = "Bearer"
+    """What the WWW-Authenticate header says."""
+
+
+class Forbidden(RequestError):
+    code = "FORBIDDEN"
+    status = 403
+
+
+class InsufficientScope(RequestError):
+    """An access token is sound but does not allow this; its client can ask for a wider one."""
+
+    code = "INSUFFICIENT_SCOPE"
+    status = 403
+    challenge: str = "Bearer"
+
+
+class NotFound(RequestError):
+    code = "NOT_FOUND"
+    status = 404
+
+
+class MethodNotAllowed(RequestError):
+    code = "METHOD_NOT_ALLOWED"
+    status = 405
+
+
+class Conflict(RequestError):
+    code = "CONFLICT"
+    status = 409
+
+
+class Ambiguous(RequestError):
+    code = "AMBIGUOUS"
+    status = 409
+
+
+class NotFoundInContent(RequestError):
+    code = "NOT_FOUND_IN_CONTENT"
+    status = 409
+
+
+class PayloadTooLarge(RequestError):
+    code = "PAYLOAD_TOO_LARGE"
+    status = 413
+
+
+class LimitExceeded(RequestError):
+    code = "LIMIT_EXCEEDED"
+    status = 422
+
+
+class TooManyRequests(RequestError):
+    code = "TOO_MANY_REQUESTS"
+    status = 429
+
+
+class ResponseTooLarge(RequestError):
+    code = "RESPONSE_TOO_LARGE"
+    status = 422
+
+
+class ServiceError(ZibaldoneError):
+    pass
+
+
+class NotImplementedYet(ServiceError):
+    code = "NOT_IMPLEMENTED"
+    status = 501
+
+
+class NotConfigured(ServiceError):
+    code = "NOT_CONFIGURED"
+    status = 501
+
+
+class DeadlineExceeded(ServiceError):
+    code = "DEADLINE_EXCEEDED"
+    status = 504
+
+
+class EmbeddingFailed(ServiceError):
+    code = "EMBEDDING_FAILED"
+    status = 503
+
+
+class EmbedderUnavailable(EmbeddingFailed):
+    """Nothing is wrong with the text: the model cannot be had at the moment, for any."""
+
+    code = "EMBEDDER_UNAVAILABLE"
+    status = 503
+
+
+class VectorsLoading(ServiceError):
+    """A large index is still being read into memory; keywords are searched meanwhile."""
+
+    code = "VECTORS_LOADING"
+    status = 503
+
+
+class IssuerUnavailable(ServiceError):
+    """Whether a token is good cannot be told: the keys of its issuer cannot be had."""
+
+    code = "ISSUER_UNAVAILABLE"
+    status = 503
+
+
+class StorageUnavailable(ServiceError):
+    code = "STORAGE_UNAVAILABLE"
+    status = 503
+
+
+class StorageFull(ServiceError):
+    code = "STORAGE_FULL"
+    status = 507
+
+
+class StorageReadOnly(ServiceError):
+    code = "STORAGE_READ_ONLY"
+    status = 503
+
+
+class StorageCorrupt(ServiceError):
+    code = "STORAGE_CORRUPT"
+    status = 503
+
+
+class Internal(ServiceError):
+    code = "INTERNAL"
+    status = 500
+
+
+class ConfigurationError(ZibaldoneError):
+    code = "CONFIGURATION"
+    status = 500

@@ -1,0 +1,131 @@
+"""Two rankings into one. Pure: scores in, scores out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from zibaldone.store.port import Scored
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    chunk_key: int
+    score: float
+    score_lexical: float | None
+    score_vector: float | None
+    rank_lexical: int | None
+    """From 1; None: the leg did not bring it."""
+    rank_vector: int | None
+
+
+def reciprocal_ranks(
+    lexical: Sequence[Scored],
+    vector: Sequence[Scored],
+    *,
+    k0: float,
+    lexical_weight: float,
+    vector_weight: float,
+) -> list[Fused]:
+    """weight / (k0 + rank), summed over the legs; a leg that lacks a passage adds nothing."""
+    word_rank, near_rank = _ranks(lexical), _ranks(vector)
+    word_score, near_score = dict(lexical), dict(vector)
+    return _sorted(
+        Fused(
+            key,
+            (lexical_weight / (k0 + word_rank[key]) if key in word_rank else 0.0)
+            + (vector_weight / (k0 + near_rank[key]) if key in near_rank else 0.0),
+            word_score.get(key),
+            near_score.get(key),
+            word_rank.get(key),
+            near_rank.get(key),
+        )
+        for key in word_rank.keys() | near_rank.keys()
+    )
+
+
+def weighted_scores(
+    lexical: Sequence[Scored],
+    vector: Sequence[Scored],
+    word_scores: Mapping[int, float],
+    similarities: Mapping[int, float],
+    *,
+    vector_weight: float,
+) -> list[Fused]:
+    """Both scores brought to 0…1 over the union of candidates, then mixed.
+
+    `word_scores` and `similarities` also hold scores of passages that only the other leg brought,
+    so that each is judged by both. Unlike ranks, scores keep how much better the best one is.
+    """
+    word_rank, near_rank = _ranks(lexical), _ranks(vector)
+    keys = word_rank.keys() | near_rank.keys()
+    words = _scaled(word_scores, keys)
+    # A passage whose vector is not there yet is judged by its words: being fresh is no fault.
+    meaning = {**words, **_scaled(similarities, keys & similarities.keys())}
+    return _sorted(
+        Fused(
+            key,
+            (1.0 - vector_weight) * words[key] + vector_weight * meaning[key],
+            word_scores.get(key),
+            similarities.get(key),
+            word_rank.get(key),
+            near_rank.get(key),
+        )
+        for key in keys
+    )
+
+
+def reranked(
+    lexical: Sequence[Scored], similarities: Mapping[int, float], *, kept: int
+) -> list[Fused]:
+    """Keyword candidates in the order of their cosines; those without one keep theirs, at the end.
+
+    The score is the cosine brought to 0…1. `kept` is how many come back.
+    """
+    word_rank, word_score = _ranks(lexical), dict(lexical)
+    order = sorted(word_rank, key=lambda key: (-similarities.get(key, -2.0), word_rank[key]))
+    return [
+        Fused(
+            key,
+            min(1.0, (1.0 + similarities[key]) / 2.0) if key in similarities else 0.0,
+            word_score[key],
+            similarities.get(key),
+            word_rank[key],
+            rank if key in similarities else None,
+        )
+        for rank, key in enumerate(order[:kept], 1)
+    ]
+
+
+def by_words(lexical: Sequence[Scored]) -> list[Fused]:
+    """The keyword ranking alone, for want of vectors."""
+    return [
+        Fused(key, word_relevance(score), score, None, rank, None)
+        for rank, (key, score) in enumerate(lexical, 1)
+    ]
+
+
+def word_relevance(score: float) -> float:
+    """BM25, which has no upper end, brought between 0 and 1 without changing any order."""
+    return score / (1.0 + score) if score > 0 else 0.0
+
+
+def _ranks(scored: Sequence[Scored]) -> dict[int, int]:
+    return {key: rank for rank, (key, _) in enumerate(scored, 1)}
+
+
+def _scaled(scores: Mapping[int, float], keys: Iterable[int]) -> dict[int, float]:
+    """Smallest to 0, largest to 1; a passage without a score gets 0."""
+    known = {key: scores[key] for key in keys if key in scores}
+    if not known:
+        return dict.fromkeys(keys, 0.0)
+    low, high = min(known.values()), max(known.values())
+    span = high - low
+    return {
+        key: ((known[key] - low) / span if span else 1.0) if key in known else 0.0 for key in keys
+    }
+
+
+def _sorted(fused: Iterable[Fused]) -> list[Fused]:
+    """Best first; equal scores in the order of the passages' keys, so that it never varies."""
+    return sorted(fused, key=lambda one: (-one.score, one.chunk_key))

@@ -1,0 +1,48 @@
+"""Documents that say something about the title of another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from zibaldone.limits import RELATED_MAX, RELATED_SNIPPET_CHARS_MAX
+from zibaldone.model.document import Document
+from zibaldone.model.query import Filter
+from zibaldone.store.port import PassageView, Reader
+from zibaldone.text.snippet import snippet
+from zibaldone.text.tokens import Query, parse_query
+from zibaldone.text.words import fold_case, lexemes
+
+_PASSAGES_LOOKED_AT = 30
+"""Enough for three documents, unless one of them has the words in most of its passages."""
+
+
+def related(reader: Reader, document: Document) -> list[dict[str, Any]]:
+    query = _words_of(document.title or document.document_id.rpartition("/")[2])
+    return [
+        {
+            "document_id": view.document_id,
+            "title": view.title,
+            "snippet": snippet(view.text, query, RELATED_SNIPPET_CHARS_MAX)[0],
+        }
+        for view in _best_of_each(reader, query, document.document_id)
+    ]
+
+
+def _words_of(title: str) -> Query:
+    """A title's quotes, minus signs and colons are its author's, not operators of a search."""
+    return parse_query(" ".join(lexemes(fold_case(title))).replace("title:", "title "))
+
+
+def _best_of_each(reader: Reader, query: Query, but: str) -> list[PassageView]:
+    """The best passages of other documents, one of each."""
+    found: dict[str, PassageView] = {}
+    for _ in range(RELATED_MAX):  # at least one more each time
+        wanted = Filter(without_ids=(but, *found))
+        scored = reader.lexical.search(query, limit=_PASSAGES_LOOKED_AT, wanted=wanted)
+        views = reader.lexical.passages(key for key, _ in scored)
+        for key, _ in scored:
+            if key in views and len(found) < RELATED_MAX:
+                found.setdefault(views[key].document_id, views[key])
+        if len(scored) < _PASSAGES_LOOKED_AT or len(found) == RELATED_MAX:
+            break
+    return list(found.values())

@@ -1,0 +1,70 @@
+"""Where every change becomes durable: document, revision, passages, outbox and audit together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from zibaldone.errors import NotFound
+from zibaldone.model.document import Document, VectorStatus
+from zibaldone.model.instant import now_us
+from zibaldone.store.port import AuditEntry, Reader, Writer
+from zibaldone.text.chunk import Chunk, cut
+
+VECTOR_SKIP_PREFIXES = ("operations/tasks/comments/", "registries/")
+"""High-churn records that are found by path and keyword, not by meaning (the seed's rule)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who makes a change, in which request: what the audit trail says of it."""
+
+    key_id: str
+    request_id: str = ""
+
+
+def commit(writer: Writer, before: Document | None, after: Document, actor: Actor) -> Document:
+    """Store `after` in place of `before` (None: a new id). All of it happens, or none."""
+    if before is None:
+        stored = writer.documents.insert(after)
+    else:
+        stored = writer.documents.replace(before, after)
+    writer.lexical.replace(stored, _passages(writer, stored))
+    writer.outbox.add(stored, "index" if stored.is_live else "remove")
+    writer.audit.add(
+        AuditEntry(
+            at_us=stored.updated_at_us,
+            principal=actor.key_id,
+            action=stored.operation,
+            document_id=stored.document_id,
+            revision=stored.revision,
+            outcome="ok",
+            request_id=actor.request_id,
+        )
+    )
+    return stored
+
+
+def _passages(writer: Writer, document: Document) -> list[Chunk]:
+    """Asked for in the transaction itself: a source's new definition holds from the next write."""
+    if not document.is_live:
+        return []
+    return cut(document.body, document.mime, writer.sources.chunking(document.source_id))
+
+
+def next_instant_us(before: Document | None) -> int:
+    """Now, but never before the state it replaces: clocks step back, histories must not."""
+    return now_us() if before is None else max(now_us(), before.updated_at_us + 1)
+
+
+def vector_status(document_id: str, body: str) -> VectorStatus:
+    """Nothing is embedded for an empty body or a skip path, so nothing is pending there."""
+    if not body.strip() or document_id.startswith(VECTOR_SKIP_PREFIXES):
+        return "skipped"
+    return "pending"
+
+
+def live_document(reader: Reader | Writer, document_id: str) -> Document:
+    document = reader.documents.get(document_id)
+    if document is None or not document.is_live:
+        raise NotFound(f"There is no document {document_id!r}.", document_id=document_id)
+    return document

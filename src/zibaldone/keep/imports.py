@@ -1,0 +1,247 @@
+"""Bring in documents from elsewhere, with the revisions and times they had there.
+
+A new id starts with the number and the history it comes with; one that is here already goes on
+with its own, so a history never has a gap.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, cast
+
+from zibaldone.errors import InvalidArgument, RequestError
+from zibaldone.keep.commit import Actor, commit, vector_status
+from zibaldone.keep.metadata import merged
+from zibaldone.limits import REVISION_MAX, Limits
+from zibaldone.model.document import Document, Revision
+from zibaldone.model.instant import now_us
+from zibaldone.store.port import (
+    AuditEntry,
+    AuditWrites,
+    OutboxWrites,
+    Reader,
+    Writer,
+)
+from zibaldone.text import normalize
+
+Existing = Literal["keep_edited", "update", "skip"]
+"""What to do where the id is taken by a document that differs.
+
+keep_edited: replace it, unless it was changed or deleted here; update: replace it; skip: never.
+"""
+
+Outcome = Literal["created", "updated", "unchanged", "skipped", "failed"]
+
+_MIME = re.compile(r"[\w.+-]{1,64}/[\w.+-]{1,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    document: Document
+    earlier: tuple[Revision, ...] = ()
+    """Its earlier states, oldest first; kept where the id is new here."""
+    base: Document | None = None
+    """The state of ours it was made from: where that is still the newest, nothing is lost."""
+    has_labels: bool = True
+    """False for a plain file, which knows no tags, metadata or parent: those stored stay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    document_id: str
+    outcome: Outcome
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    result: Imported
+    before: Document | None = None
+    past: tuple[Document, ...] = ()
+    after: Document | None = None
+    """None: nothing is to be written."""
+
+
+def import_documents(
+    writer: Writer, batch: Sequence[Incoming], actor: Actor, limits: Limits, existing: Existing
+) -> list[Imported]:
+    """Store the batch in one transaction; a document that cannot be stored does not stop it."""
+    arriving = cast("Writer", _Arriving(writer, now_us()))
+    results = []
+    for incoming in batch:
+        plan = _plan(writer, incoming, actor, limits, existing)
+        if plan.after is not None:
+            before = plan.before
+            for state in plan.past:
+                before = (
+                    writer.documents.insert(state)
+                    if before is None
+                    else writer.documents.replace(before, state)
+                )
+            commit(arriving, before, plan.after, actor)
+        results.append(plan.result)
+    return results
+
+
+def preview_import(
+    reader: Reader, batch: Sequence[Incoming], actor: Actor, limits: Limits, existing: Existing
+) -> list[Imported]:
+    """What `import_documents` would do."""
+    return [_plan(reader, incoming, actor, limits, existing).result for incoming in batch]
+
+
+def _plan(
+    reader: Reader | Writer, incoming: Incoming, actor: Actor, limits: Limits, existing: Existing
+) -> _Plan:
+    document_id = incoming.document.document_id
+    try:
+        document = _checked(incoming.document, actor, limits)
+        past = _past(incoming, document, limits)
+        before = reader.documents.get(document.document_id)
+    except RequestError as error:
+        return _Plan(Imported(document_id, "failed", error.message))
+    if before is None:
+        return _Plan(Imported(document_id, "created"), None, past, document)
+    after = _successor(before, document, has_labels=incoming.has_labels)
+    if after is None:
+        return _Plan(Imported(document_id, "unchanged"))
+    refusal = _refusal(before, incoming, existing)
+    if refusal:
+        return _Plan(Imported(document_id, "skipped", refusal))
+    outcome: Outcome = "updated" if before.is_live or not after.is_live else "created"
+    return _Plan(Imported(document_id, outcome), before, (), after)
+
+
+def _refusal(before: Document, incoming: Incoming, existing: Existing) -> str:
+    if existing == "skip":
+        return "it exists already"
+    base = incoming.base
+    is_untouched = before.operation == "import" or (
+        base is not None and (base.revision, base.body) == (before.revision, before.body)
+    )
+    if existing == "keep_edited" and not is_untouched:
+        return "it was changed here" if before.is_live else "it was deleted here"
+    return ""
+
+
+def _checked(document: Document, actor: Actor, limits: Limits) -> Document:
+    """The document in the form in which documents are kept, or what is wrong with it."""
+    if not 0 <= document.revision <= REVISION_MAX:
+        raise InvalidArgument(f"The revision {document.revision} is out of range.")
+    if not _MIME.fullmatch(document.mime):
+        raise InvalidArgument(f"{document.mime!r} is no media type.", field="mime")
+    document_id = normalize.document_id(document.document_id)
+    body = normalize.body(document.body, limits.document_body_bytes_max)
+    is_indexed = document.is_live
+    return replace(
+        document,
+        document_id=document_id,
+        body=body,
+        title=normalize.title(document.title),
+        tags=normalize.tags(document.tags),
+        metadata=merged({}, document.metadata, limits),
+        updated_by=document.updated_by or actor.key_id,
+        # A clock that ran ahead elsewhere must not put a document into our future.
+        updated_at_us=min(document.updated_at_us, now_us()),
+        vector_status=vector_status(document_id, body) if is_indexed else "skipped",
+        vector_error=None,
+    )
+
+
+def _past(incoming: Incoming, document: Document, limits: Limits) -> tuple[Document, ...]:
+    """The document as it was at each of its earlier revisions."""
+    first = document.revision - len(incoming.earlier)
+    numbers = [revision.revision for revision in incoming.earlier]
+    if first < 0 or numbers != list(range(first, document.revision)):
+        raise InvalidArgument("The earlier revisions have a gap or are not in order.")
+    return tuple(
+        replace(
+            document,
+            body=normalize.body(revision.body, limits.document_body_bytes_max),
+            title=normalize.title(revision.title),
+            tags=normalize.tags(revision.tags),
+            mime=revision.mime,
+            metadata=merged({}, revision.metadata, limits),
+            revision=revision.revision,
+            updated_at_us=revision.written_at_us,
+            updated_by=revision.written_by,
+            operation=revision.operation,
+        )
+        for revision in incoming.earlier
+    )
+
+
+def _successor(before: Document, document: Document, *, has_labels: bool) -> Document | None:
+    """What follows `before`; None where it says the same already."""
+    if not has_labels:
+        if before.is_live and before.body == document.body:
+            return None
+        # A title somebody wrote here stays; one that came from the file follows the file.
+        keeps_title = before.title and before.operation != "import"
+        document = replace(
+            document,
+            title=before.title if keeps_title else document.title,
+            tags=before.tags,
+            metadata=before.metadata,
+            parent_id=before.parent_id,
+        )
+    elif _says(before) == _says(document):
+        return None
+    return replace(
+        document,
+        revision=before.revision + 1,
+        created_at_us=before.created_at_us,
+        updated_at_us=max(document.updated_at_us, before.updated_at_us + 1),
+        source_id=before.source_id,
+        pk=before.pk,
+    )
+
+
+def _says(document: Document) -> tuple[object, ...]:
+    return (
+        document.body,
+        document.title,
+        document.tags,
+        document.mime,
+        document.parent_id,
+        document.metadata,
+        document.is_live,
+    )
+
+
+class _Arriving:
+    """A writer that tells the outbox and the audit trail when a document came in.
+
+    Its own times and operation are those of the place where it was written.
+    """
+
+    def __init__(self, writer: Writer, at_us: int) -> None:
+        self._writer = writer
+        self.outbox = _ArrivingOutbox(writer.outbox, at_us)
+        self.audit = _ArrivingAudit(writer.audit, at_us)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._writer, name)
+
+
+@dataclass(frozen=True, slots=True)
+class _ArrivingOutbox:
+    outbox: OutboxWrites
+    at_us: int
+
+    def add(self, document: Document, kind: Literal["index", "remove"]) -> None:
+        self.outbox.add(replace(document, updated_at_us=self.at_us), kind)
+
+
+@dataclass(frozen=True, slots=True)
+class _ArrivingAudit:
+    audit: AuditWrites
+    at_us: int
+
+    def add(self, entry: AuditEntry) -> None:
+        self.audit.add(replace(entry, at_us=self.at_us, action="import"))
+
+    def page(self, document_id: str | None, *, limit: int) -> list[AuditEntry]:
+        return self.audit.page(document_id, limit=limit)

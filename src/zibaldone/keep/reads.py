@@ -1,0 +1,138 @@
+"""Read documents: one, a part of one, or a page of a list."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from zibaldone.errors import InvalidArgument, ResponseTooLarge
+from zibaldone.limits import (
+    LIST_OFFSET_MAX,
+    READ_CHARS_MAX,
+    READ_CUT_CHARS,
+    READ_LINES_MAX,
+)
+from zibaldone.store.port import Listing, Reader
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A part of a body, by lines (from 1) or by characters (from 0)."""
+
+    from_line: int | None = None
+    line_count: int | None = None
+    from_char: int | None = None
+    char_count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    text: str
+    truncated: bool
+    """There is more after it."""
+    next_line: int | None = None
+    next_char: int | None = None
+
+
+def preview(body: str) -> Excerpt:
+    return Excerpt(body[:READ_CUT_CHARS], len(body) > READ_CUT_CHARS)
+
+
+def excerpt(body: str, wanted: Range) -> Excerpt:
+    by_lines = wanted.from_line is not None or wanted.line_count is not None
+    by_chars = wanted.from_char is not None or wanted.char_count is not None
+    if by_lines and by_chars:
+        raise InvalidArgument("Ask for lines or for characters, not both.", field="from_char")
+    if by_lines:
+        return _lines(body, wanted.from_line or 1, wanted.line_count or READ_LINES_MAX)
+    start = wanted.from_char or 0
+    end = start + min(wanted.char_count or READ_CHARS_MAX, READ_CHARS_MAX)
+    more = end < len(body)
+    return Excerpt(body[start:end], more, next_char=end if more else None)
+
+
+def _lines(body: str, first: int, count: int) -> Excerpt:
+    lines = body.split("\n")
+    end = first - 1 + min(count, READ_LINES_MAX)
+    more = end < len(lines)
+    text = "\n".join(lines[first - 1 : end])
+    if len(text) > READ_CHARS_MAX:
+        raise ResponseTooLarge(
+            f"These lines have {len(text)} characters; {READ_CHARS_MAX} are allowed. "
+            "Ask for fewer lines, or page by characters.",
+            chars_max=READ_CHARS_MAX,
+        )
+    return Excerpt(text, more, next_line=end + 1 if more else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    items_json: str
+    count: int
+    truncated: bool
+    """The bytes allowed or the largest offset cut the page or the way to the next one."""
+    next_offset: int | None
+    next_cursor: str | None
+
+    def items(self) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = orjson.loads(self.items_json)
+        return items
+
+
+def list_page(
+    reader: Reader, prefix: str, *, limit: int, offset: int, cursor: str | None, bytes_max: int
+) -> Page:
+    after = None if cursor is None else _read_cursor(cursor, prefix)
+    found = reader.documents.listing(prefix, after=after, offset=offset, limit=limit)
+    page = _cut(found, bytes_max)
+    next_offset = offset + page.count if page.has_more and cursor is None else None
+    beyond = next_offset is not None and next_offset > LIST_OFFSET_MAX
+    return Page(
+        items_json=page.items_json,
+        count=page.count,
+        truncated=page.count < found.count or beyond,
+        next_offset=None if beyond else next_offset,
+        next_cursor=_write_cursor(prefix, page.last_id) if page.has_more else None,
+    )
+
+
+def _cut(found: Listing, bytes_max: int) -> Listing:
+    """As much of the page as an answer of that size can hold."""
+    if len(found.items_json.encode()) <= bytes_max:
+        return found
+    items = orjson.loads(found.items_json)
+    kept, size_bytes = 0, 0
+    for item in items:
+        size_bytes += len(orjson.dumps(item)) + 1
+        if size_bytes > bytes_max:
+            break
+        kept += 1
+    if kept == 0:
+        raise ResponseTooLarge(
+            f"Not even one item fits into {bytes_max} bytes.", bytes_max=bytes_max
+        )
+    more = found.has_more or kept < found.count
+    return Listing(orjson.dumps(items[:kept]).decode(), kept, items[kept - 1]["document_id"], more)
+
+
+def _write_cursor(prefix: str, last_id: str | None) -> str:
+    return base64.urlsafe_b64encode(orjson.dumps([prefix, last_id])).rstrip(b"=").decode()
+
+
+def _read_cursor(cursor: str, prefix: str) -> str:
+    try:
+        padded = cursor.encode() + b"=" * (-len(cursor) % 4)
+        made_for, last_id = orjson.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+        if not isinstance(last_id, str):
+            raise TypeError
+    except (ValueError, TypeError, binascii.Error, UnicodeEncodeError):
+        raise InvalidArgument(
+            "The cursor is not one of ours; take it from next_cursor unchanged.", field="cursor"
+        ) from None
+    if made_for != prefix:
+        raise InvalidArgument("The cursor was made for another prefix.", field="cursor")
+    return last_id

@@ -1,0 +1,98 @@
+"""The history of a document: what it was, what changed, and the way back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from zibaldone.errors import NotFound
+from zibaldone.keep.commit import Actor, commit, next_instant_us, vector_status
+from zibaldone.keep.update import require_revision
+from zibaldone.model.document import Document, Revision
+from zibaldone.store.port import Reader, Writer
+from zibaldone.text.difference import unified_diff
+
+
+def history(
+    reader: Reader, document_id: str, *, before: int | None, limit: int
+) -> tuple[list[Revision], int | None]:
+    """Revisions, newest first, and where the next page starts (None: this was the last)."""
+    document = _known_document(reader, document_id)
+    page: list[Revision] = []
+    if before is None or document.revision < before:
+        page.append(_current(document))
+    page += reader.revisions.page(document, before=before, limit=limit + 1 - len(page))
+    return page[:limit], page[limit - 1].revision if len(page) > limit else None
+
+
+def revision(reader: Reader | Writer, document_id: str, number: int) -> Revision:
+    document = _known_document(reader, document_id)
+    if number == document.revision:
+        return _current(document)
+    found = reader.revisions.get(document, number)
+    if found is None:
+        raise NotFound(
+            f"{document_id!r} has no revision {number}; its newest is {document.revision}.",
+            document_id=document_id,
+            revision=number,
+            newest=document.revision,
+        )
+    return found
+
+
+def diff(reader: Reader, document_id: str, older: int, newer: int) -> str:
+    before, after = (revision(reader, document_id, number) for number in (older, newer))
+    return unified_diff(before.body, after.body, f"{document_id}@{older}", f"{document_id}@{newer}")
+
+
+def restore(
+    writer: Writer,
+    document_id: str,
+    number: int,
+    actor: Actor,
+    *,
+    last_known_revision: int | None = None,
+) -> Document:
+    """Make an earlier state the newest revision; also brings back a deleted document."""
+    before = _known_document(writer, document_id)
+    require_revision(before, last_known_revision)
+    state = revision(writer, document_id, number)
+    after = replace(
+        before,
+        body=state.body,
+        title=state.title,
+        tags=state.tags,
+        mime=state.mime,
+        metadata=state.metadata,
+        revision=before.revision + 1,
+        updated_at_us=next_instant_us(before),
+        updated_by=actor.key_id,
+        operation="restore",
+        deleted_at_us=None,
+        vector_status=vector_status(document_id, state.body),
+        vector_error=None,
+    )
+    return commit(writer, before, after, actor)
+
+
+def _known_document(reader: Reader | Writer, document_id: str) -> Document:
+    """Live or deleted: a history outlives its document."""
+    document = reader.documents.get(document_id)
+    if document is None:
+        raise NotFound(f"There is no document {document_id!r}.", document_id=document_id)
+    return document
+
+
+def _current(document: Document) -> Revision:
+    return Revision(
+        document_id=document.document_id,
+        revision=document.revision,
+        title=document.title,
+        tags=document.tags,
+        mime=document.mime,
+        metadata=document.metadata,
+        written_at_us=document.updated_at_us,
+        written_by=document.updated_by,
+        operation=document.operation,
+        content_chars=len(document.body),
+        body=document.body,
+    )

@@ -1,0 +1,78 @@
+"""Change a document: the fields given, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from zibaldone.errors import Conflict
+from zibaldone.keep.commit import Actor, commit, live_document, next_instant_us, vector_status
+from zibaldone.keep.metadata import merged
+from zibaldone.limits import Limits
+from zibaldone.model.document import Document, Operation
+from zibaldone.store.port import Writer
+from zibaldone.text import normalize
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """None leaves a field as it is; metadata is merged by key."""
+
+    body: str | None = None
+    title: str | None = None
+    tags: tuple[str, ...] | None = None
+    mime: str | None = None
+    parent_id: str | None = None
+    metadata: Mapping[str, Any] | None = None
+
+
+def update(
+    writer: Writer,
+    document_id: str,
+    changes: Changes,
+    actor: Actor,
+    limits: Limits,
+    *,
+    last_known_revision: int | None = None,
+    operation: Operation = "update",
+) -> Document:
+    before = live_document(writer, document_id)
+    require_revision(before, last_known_revision)
+    return commit(writer, before, changed(before, changes, actor, limits, operation), actor)
+
+
+def require_revision(document: Document, last_known_revision: int | None) -> None:
+    if last_known_revision is not None and last_known_revision != document.revision:
+        raise Conflict(
+            f"{document.document_id!r} is at revision {document.revision}, not "
+            f"{last_known_revision}: somebody changed it. Read it again, then repeat the change.",
+            document_id=document.document_id,
+            expected=last_known_revision,
+            actual=document.revision,
+        )
+
+
+def changed(
+    before: Document, changes: Changes, actor: Actor, limits: Limits, operation: Operation
+) -> Document:
+    """The next revision of a document; nothing is stored here."""
+    body = before.body
+    if changes.body is not None:
+        body = normalize.body(changes.body, limits.document_body_bytes_max)
+    return replace(
+        before,
+        body=body,
+        title=before.title if changes.title is None else normalize.title(changes.title),
+        tags=before.tags if changes.tags is None else normalize.tags(changes.tags),
+        mime=before.mime if changes.mime is None else changes.mime,
+        parent_id=before.parent_id if changes.parent_id is None else changes.parent_id,
+        metadata=merged(before.metadata, changes.metadata or {}, limits),
+        revision=before.revision + 1,
+        updated_at_us=next_instant_us(before),
+        updated_by=actor.key_id,
+        operation=operation,
+        deleted_at_us=None,
+        vector_status=vector_status(before.document_id, body),
+        vector_error=None,
+    )

@@ -1,0 +1,181 @@
+"""What one profile offers to MCP clients: its tools, the documents as resources, prompts.
+
+Lists are made once; the bytes that every client asks for first are ready when it does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from typing import Any
+
+import orjson
+
+import zibaldone
+from zibaldone.errors import Internal, NotFound, ZibaldoneError
+from zibaldone.protocol import prompts, resources
+from zibaldone.protocol.jsonrpc import (
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    Message,
+    ProtocolError,
+    dumps,
+)
+from zibaldone.protocol.versions import Version
+from zibaldone.tools.call import call as call_tool
+from zibaldone.tools.catalog import BY_NAME
+from zibaldone.tools.profiles import Profile
+from zibaldone.tools.schema import input_schema
+from zibaldone.tools.spec import Call, ToolSpec
+
+_log = logging.getLogger("zibaldone.protocol")
+
+CONNECTOR_SCHEMA_VERSION = "2026-11-16.2"
+"""Raised by hand when tools come, go or change their meaning; the hash follows by itself."""
+
+INSTRUCTIONS = (
+    "A shared knowledge base of documents under paths. search_knowledge before you answer from "
+    "memory; get_document to look, get_document_for_rewrite before rewriting; patch_document for "
+    "small edits. Put what others should know under a clear path with upload_document."
+)
+
+SERVER_INFO = {"name": "zibaldone", "title": "Zibaldone", "version": zibaldone.__version__}
+
+_MISSING_IS_AN_ANSWER = "get_document"
+"""The seed's contract: a missing document is an object with `error`, not a failed call."""
+
+
+class Surface:
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+        self._by_name = {_underscored(name): BY_NAME[name] for name in profile.tools}
+        listed = [self._listed(BY_NAME[name]) for name in profile.tools]
+        self.schema_hash = hashlib.sha256(dumps(listed)).hexdigest()[:16]
+        self._tools = {
+            (annotations, structured): orjson.Fragment(
+                dumps([_for_version(tool, annotations, structured) for tool in listed])
+            )
+            for annotations in (True, False)
+            for structured in (True, False)
+        }
+
+    def _listed(self, tool: ToolSpec[Any]) -> dict[str, Any]:
+        name = tool.name if self.profile.spelling == "as_declared" else _underscored(tool.name)
+        return {
+            "name": name,
+            "title": tool.title,
+            "description": tool.description,
+            "inputSchema": input_schema(tool),
+            "annotations": {
+                "readOnlyHint": tool.effect == "read",
+                "destructiveHint": tool.effect == "delete",
+            },
+        }
+
+    @property
+    def capabilities(self) -> dict[str, Any]:
+        return {"tools": {}, "resources": {}, "prompts": {}, "completions": {}}
+
+    def info(self) -> dict[str, Any]:
+        """What a GET on the endpoint shows."""
+        return {
+            **SERVER_INFO,
+            "profile": self.profile.name,
+            "tools": list(self.tool_names()),
+            "schemaHash": self.schema_hash,
+            "connectorSchemaVersion": CONNECTOR_SCHEMA_VERSION,
+        }
+
+    def tool_names(self) -> list[str]:
+        underscores = self.profile.spelling == "underscores"
+        return [_underscored(name) if underscores else name for name in self.profile.tools]
+
+    def list_tools(self, version: Version) -> Any:
+        return self._tools[version.annotations, version.structured]
+
+    def tool_of(self, message: Message) -> ToolSpec[Any] | None:
+        """The tool that a message calls, if it calls one of the profile's."""
+        name = message.params.get("name")
+        if message.method != "tools/call" or not isinstance(name, str):
+            return None
+        return self._by_name.get(_underscored(name))
+
+    def streams(self, message: Message) -> bool:
+        """Will the answer come with notifications before it?"""
+        tool = self.tool_of(message)
+        return tool is not None and tool.reports_progress and "progressToken" in message.meta
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        call: Call,
+        version: Version,
+        message: Message,
+    ) -> dict[str, Any]:
+        del message  # what else it holds is for surfaces that hold a conversation
+        tool = self._by_name.get(_underscored(name))
+        if tool is None:
+            code = METHOD_NOT_FOUND if version.era == "legacy" else INVALID_PARAMS
+            reason = "Unknown tool" if self.profile.is_main else "Tool not allowed"
+            raise ProtocolError(code, f"{reason}: {name[:128]}")
+        try:
+            answer = await call_tool(tool, call, arguments)
+            return _content(answer, version, is_error=False)
+        except ZibaldoneError as error:
+            described = error.as_dict()
+            if isinstance(error, NotFound) and tool.name == _MISSING_IS_AN_ANSWER:
+                return _content({"error": error.message, **described}, version, is_error=False)
+            return _content(described, version, is_error=True)
+        except orjson.JSONEncodeError:
+            # A number or a depth that JSON cannot carry: the tool's failure, not the protocol's.
+            _log.exception("%s answered what cannot be sent, request %s", name, call.request_id)
+            failure = Internal(f"The answer of {tool.name} cannot be sent as JSON.")
+            return _content(failure.as_dict(), version, is_error=True)
+
+    async def list_resources(self, cursor: str | None, call: Call) -> dict[str, Any]:
+        return resources.page(cursor, call)
+
+    async def read_resource(self, uri: str, call: Call) -> dict[str, Any]:
+        return resources.read(uri, call)
+
+    def subscribe(self, uri: str) -> None:
+        """Nothing is pushed by a server that remembers no client, so nothing is promised."""
+        del uri
+        raise ProtocolError(METHOD_NOT_FOUND, "Subscriptions are not offered.")
+
+    def list_resource_templates(self) -> list[dict[str, Any]]:
+        return resources.TEMPLATES
+
+    def list_prompts(self) -> list[dict[str, Any]]:
+        return prompts.LISTED
+
+    def get_prompt(self, name: str, arguments: dict[str, str], message: Message) -> dict[str, Any]:
+        del message
+        return prompts.get(name, arguments)
+
+    async def complete(self, argument: str, value: str, call: Call) -> dict[str, Any]:
+        return resources.complete(argument, value, call)
+
+
+def _underscored(name: str) -> str:
+    """Every tool answers to both spellings: big hosts refuse a dot in a name."""
+    return name.replace(".", "_")
+
+
+def _for_version(tool: dict[str, Any], annotations: bool, structured: bool) -> dict[str, Any]:
+    dropped = set() if annotations else {"annotations"}
+    if not structured:
+        dropped.add("title")
+    return {key: value for key, value in tool.items() if key not in dropped}
+
+
+def _content(answer: dict[str, Any], version: Version, *, is_error: bool) -> dict[str, Any]:
+    text = dumps(answer)
+    result: dict[str, Any] = {
+        "content": [{"type": "text", "text": text.decode()}],
+        "isError": is_error,
+    }
+    if version.structured:
+        result["structuredContent"] = orjson.Fragment(text)
+    return result

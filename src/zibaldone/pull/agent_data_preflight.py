@@ -1,0 +1,113 @@
+"""What an AgentData source holds, before anything of it is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from zibaldone.errors import InvalidArgument
+from zibaldone.limits import IMPORT_EXAMPLES_MAX
+from zibaldone.pull.agent_data import KbRow, key_of
+from zibaldone.text import normalize
+
+
+@dataclass(slots=True)
+class Preflight:
+    """Counts, and a few examples of each finding that means work."""
+
+    rows: int = 0
+    live: int = 0
+    deleted: int = 0
+    unreadable: int = 0
+    without_id: int = 0
+    non_numeric_revisions: int = 0
+    key_mismatches: int = 0
+    live_ids_with_underscore: int = 0
+    live_ids_with_percent: int = 0
+    live_ids_with_backslash: int = 0
+    body_bytes: int = 0
+    ids_changed: int = 0
+    ids_refused: int = 0
+    ids_colliding: int = 0
+    bodies_too_large: int = 0
+    examples: dict[str, list[str]] = field(default_factory=dict)
+    losers: set[int] = field(default_factory=set)
+    """Numbers of the rows that give way to another row with the same id."""
+
+    def as_dict(self) -> dict[str, Any]:
+        shown = asdict(self)
+        del shown["losers"]
+        return shown
+
+    def note(self, finding: str, what: str) -> None:
+        setattr(self, finding, getattr(self, finding) + 1)
+        examples = self.examples.setdefault(finding, [])
+        if len(examples) < IMPORT_EXAMPLES_MAX:
+            # Ids of any origin: those that UTF-8 cannot hold are shown escaped.
+            examples.append(what.encode(errors="backslashreplace").decode())
+
+
+def inspect(rows: Iterable[KbRow], body_bytes_max: int) -> Preflight:
+    """Look at every row once; only ids are held, never bodies."""
+    found = Preflight()
+    claims: dict[str, tuple[tuple[bool, bool], KbRow]] = {}
+    for row in rows:
+        found.rows += 1
+        if row.problem:
+            found.note("unreadable", f"row {row.number}: {row.problem}")
+            continue
+        found.live += row.is_live
+        found.deleted += not row.is_live
+        _inspect_body(found, row, body_bytes_max)
+        if not row.document_id:
+            found.note("without_id", f"row {row.number}, key {row.key!r}")
+            continue
+        _inspect_id(found, row)
+        _claim(found, row, claims)
+    return found
+
+
+def _inspect_body(found: Preflight, row: KbRow, body_bytes_max: int) -> None:
+    size_bytes = len(row.body.encode(errors="surrogatepass"))
+    found.body_bytes += size_bytes
+    if size_bytes > body_bytes_max:
+        found.note("bodies_too_large", f"{row.document_id} ({size_bytes} bytes)")
+
+
+def _inspect_id(found: Preflight, row: KbRow) -> None:
+    document_id = row.document_id
+    if row.revision is None:
+        found.note("non_numeric_revisions", f"{document_id}: {row.data.get('revision')!r}")
+    if row.key != key_of(document_id):
+        found.note("key_mismatches", f"{row.key} for {document_id}")
+    if row.is_live:
+        found.live_ids_with_underscore += "_" in document_id
+        found.live_ids_with_percent += "%" in document_id
+        found.live_ids_with_backslash += "\\" in document_id
+
+
+def _claim(
+    found: Preflight, row: KbRow, claims: dict[str, tuple[tuple[bool, bool], KbRow]]
+) -> None:
+    """Of rows that come to the same id, the live, unchanged, first one is taken."""
+    try:
+        document_id = normalize.document_id(row.document_id, "document_id")
+    except InvalidArgument as error:
+        found.note("ids_refused", f"{row.document_id!r}: {error.message}")
+        return
+    if document_id != row.document_id:
+        found.note("ids_changed", f"{row.document_id!r} becomes {document_id!r}")
+    bare = KbRow(row.number, row.key, {"document_id": row.document_id})
+    rank = (not row.is_live, document_id != row.document_id)
+    holder = claims.get(document_id)
+    if holder is None:
+        claims[document_id] = (rank, bare)
+        return
+    winner, loser = (holder[1], bare) if holder[0] <= rank else (bare, holder[1])
+    claims[document_id] = min(holder, (rank, bare), key=lambda claim: claim[0])
+    found.losers.add(loser.number)
+    found.note(
+        "ids_colliding",
+        f"row {loser.number} ({loser.document_id!r}) gives way to row {winner.number}",
+    )

@@ -1,0 +1,138 @@
+"""MCP over standard input and output: one JSON message a line.
+
+Nothing but protocol goes to standard output: whatever else prints is led to standard error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any, BinaryIO
+
+from mcp_types import PROTOCOL_VERSION_META_KEY
+
+from zibaldone.access.principal import Principal
+from zibaldone.protocol.admission import admit_modern_body
+from zibaldone.protocol.dispatch import dispatch, dispatch_batch
+from zibaldone.protocol.jsonrpc import (
+    INVALID_REQUEST,
+    Message,
+    ProtocolError,
+    RequestId,
+    dumps_line,
+    error_envelope,
+    id_of,
+    parse_body,
+    parse_message,
+)
+from zibaldone.protocol.methods import Request
+from zibaldone.protocol.surface import Surface
+from zibaldone.protocol.versions import ASSUMED_LEGACY, Version, negotiated
+from zibaldone.tools.spec import Call, Runtime
+
+_RUNNING_MAX = 64
+"""Requests of the one client that run at once; further lines wait unread."""
+
+
+class StdioServer:
+    def __init__(self, surface: Surface, runtime: Runtime, principal: Principal) -> None:
+        self._surface = surface
+        self._runtime = runtime
+        self._principal = principal
+        self._version: Version = ASSUMED_LEGACY
+        self._running: set[asyncio.Task[None]] = set()
+        self._by_id: dict[RequestId, asyncio.Task[None]] = {}
+        self._write: Callable[[Any], None] = lambda envelope: None
+
+    async def serve(self, source: BinaryIO, sink: BinaryIO) -> None:
+        """Answer until the input ends; then finish what is running."""
+
+        def write(envelope: Any) -> None:
+            sink.write(dumps_line(envelope) + b"\n")
+            sink.flush()
+
+        self._write = write
+        bytes_max = self._runtime.limits.request_body_bytes_max
+        while line := await asyncio.to_thread(source.readline, bytes_max + 1):
+            if len(line) > bytes_max:
+                while line and not line.endswith(b"\n"):
+                    line = await asyncio.to_thread(source.readline, bytes_max + 1)
+                problem = ProtocolError(INVALID_REQUEST, f"A message is over {bytes_max} bytes.")
+                write(error_envelope(None, problem))
+            elif line.strip():
+                await self._receive(line)
+        await asyncio.gather(*self._running, return_exceptions=True)
+
+    async def _receive(self, line: bytes) -> None:
+        value: Any = None
+        try:
+            value = parse_body(line)
+            if isinstance(value, list):
+                await self._start(self._answer_batch(value, self._version))
+                return
+            message = parse_message(value)
+            if not message.is_request:
+                self._note(message)
+                return
+            version = self._version_of(message)
+        except ProtocolError as error:
+            self._write(error_envelope(id_of(value), error))
+            return
+        task = await self._start(self._answer(message, version))
+        self._by_id[message.id] = task
+        task.add_done_callback(lambda done: self._forget(message.id, done))
+
+    async def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        if len(self._running) >= _RUNNING_MAX:
+            await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
+        task = asyncio.create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return task
+
+    def _forget(self, request_id: RequestId, done: asyncio.Task[None]) -> None:
+        """Unless another request came under the same id meanwhile."""
+        if self._by_id.get(request_id) is done:
+            del self._by_id[request_id]
+
+    def _version_of(self, message: Message) -> Version:
+        if PROTOCOL_VERSION_META_KEY in message.meta:
+            return admit_modern_body(message)
+        if message.method == "initialize":
+            self._version = negotiated(message.params.get("protocolVersion"))
+        return self._version
+
+    def _note(self, message: Message) -> None:
+        request_id = message.params.get("requestId")
+        if message.method == "notifications/cancelled" and isinstance(request_id, str | int):
+            task = self._by_id.get(request_id)
+            if task is not None:
+                task.cancel()
+
+    async def _answer(self, message: Message, version: Version) -> None:
+        call = Call(self._runtime, self._principal, f"stdio-{message.id}")
+        if self._surface.streams(message):
+            call = call.with_notify(self._notify, message.meta.get("progressToken"))
+        envelope, _ = await dispatch(Request(message, version, self._surface, call))
+        self._write(envelope)
+
+    async def _answer_batch(self, values: list[Any], version: Version) -> None:
+        call = Call(self._runtime, self._principal, "stdio-batch")
+        try:
+            envelopes = await dispatch_batch(values, version, self._surface, call)
+        except ProtocolError as error:
+            self._write(error_envelope(None, error))
+            return
+        if envelopes:
+            self._write(envelopes)
+
+    async def _notify(self, method: str, params: dict[str, Any]) -> None:
+        self._write({"jsonrpc": "2.0", "method": method, "params": params})
+
+
+def take_streams() -> tuple[BinaryIO, BinaryIO]:
+    """The process's input and output; from now on `print` goes to standard error."""
+    source, sink = sys.stdin.buffer, sys.stdout.buffer
+    sys.stdout = sys.stderr
+    return source, sink

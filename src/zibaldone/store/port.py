@@ -1,0 +1,289 @@
+"""What the product asks of a storage engine: small protocols, the same for every backend.
+
+A transaction is a plain function: `await store.write(scope, work)` runs `work(writer)` atomically
+and returns once its effect is durable; `await store.read(scope, work)` runs `work(reader)` on one
+snapshot. Deciding happens in the function, waiting happens here. Every reader and writer is bound
+to one `Scope`: what lies outside it does not exist for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+
+from zibaldone.access.key import ApiKey
+from zibaldone.access.principal import Scope
+from zibaldone.model.document import Document, DocumentHead, Revision
+from zibaldone.model.query import NO_FILTER, Filter
+from zibaldone.store.upkeep import Maintenance, SourceReads
+from zibaldone.text.chunk import Chunk
+from zibaldone.text.tokens import Query
+
+if TYPE_CHECKING:  # numpy is loaded by the first search, not by the first import
+    from zibaldone.model.vector import Vectors
+
+T = TypeVar("T")
+
+
+Scored = tuple[int, float]
+"""A passage's key and its score; a higher score is a better match."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassageView:
+    """A passage with what is shown of it and of its document."""
+
+    chunk_key: int
+    document_id: str
+    chunk_index: int
+    title: str
+    heading: str
+    text: str
+    start: int
+    source_id: int
+    source_name: str
+    metadata: Mapping[str, Any]
+    tags: tuple[str, ...]
+
+    @property
+    def chunk_id(self) -> str:
+        return f"{self.document_id}#{self.chunk_index}"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceCounts:
+    source_id: int
+    name: str
+    enabled: bool
+    last_sync_at_us: int | None
+    documents: int
+    chunks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A page of documents, already JSON: databases write it in a third of the time we would take.
+
+    An item has document_id, parent_id, title, tags and revision.
+    """
+
+    items_json: str
+    count: int
+    last_id: str | None
+    has_more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    at_us: int
+    principal: str
+    action: str
+    document_id: str
+    outcome: str
+    revision: int | None = None
+    request_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreCheck:
+    """What a look at the store found."""
+
+    ok: bool
+    engine: str
+    problems: tuple[str, ...]
+    facts: dict[str, Any]
+
+
+class DocumentReads(Protocol):
+    def get(self, document_id: str) -> Document | None:
+        """The document, also when it is deleted."""
+        ...
+
+    def heads(
+        self, prefix: str, *, after: str | None = None, offset: int = 0, limit: int
+    ) -> list[DocumentHead]:
+        """Live documents with that prefix in byte order, from `after` (exclusive) or `offset`."""
+        ...
+
+    def listing(
+        self, prefix: str, *, after: str | None = None, offset: int = 0, limit: int
+    ) -> Listing:
+        """The same, as it is shown."""
+        ...
+
+
+class DocumentWrites(DocumentReads, Protocol):
+    def insert(self, document: Document) -> Document:
+        """Store a new id; the result carries its storage key."""
+        ...
+
+    def replace(self, before: Document, after: Document) -> Document:
+        """Make `after` current and keep `before` as a revision."""
+        ...
+
+
+class RevisionReads(Protocol):
+    def page(self, document: Document, *, before: int | None, limit: int) -> list[Revision]:
+        """Earlier revisions, newest first, without bodies."""
+        ...
+
+    def get(self, document: Document, revision: int) -> Revision | None: ...
+
+
+class LexicalReads(Protocol):
+    def search(
+        self,
+        query: Query,
+        *,
+        limit: int,
+        offset: int = 0,
+        wanted: Filter = NO_FILTER,
+        enough: int | None = None,
+    ) -> list[Scored]:
+        """The best passages of live documents that pass the filter, best first.
+
+        A large index may be searched in steps, rarer words first; `enough` says at how many
+        passages no further step is worth its time, if that is before `limit`.
+        """
+        ...
+
+    def matching(self, query: Query, chunk_keys: Iterable[int]) -> set[int]:
+        """Those of these passages that the query would find."""
+        ...
+
+    def documents_of(self, chunk_keys: Iterable[int]) -> dict[int, str]:
+        """The document that each of these passages is of; those that are gone are left out."""
+        ...
+
+    def passages(self, chunk_keys: Iterable[int]) -> dict[int, PassageView]:
+        """What can be shown of these passages; those that are gone are left out."""
+        ...
+
+    def passages_at(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], PassageView]:
+        """The same by document and number."""
+        ...
+
+    def source_names(self, document_ids: Iterable[str]) -> dict[str, str]:
+        """Which source each of these documents is of."""
+        ...
+
+    def sources(self) -> list[SourceCounts]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class VectorCoverage:
+    pending: int
+    """Documents of the caller that still wait for vectors, or could not be embedded."""
+    has_model: bool
+    """Is there any vector of the model?"""
+
+
+class VectorReads(Protocol):
+    def search(
+        self, identity: str, vector: Vectors, k: int, wanted: Filter = NO_FILTER
+    ) -> list[Scored]:
+        """The passages nearest to a vector, by cosine, among those that pass the filter."""
+        ...
+
+    def scores(self, identity: str, vector: Vectors, chunk_keys: Iterable[int]) -> dict[int, float]:
+        """The cosine of each of these passages that has a vector of the model."""
+        ...
+
+    def coverage(self, identity: str) -> VectorCoverage:
+        """How far the caller's documents have vectors of the model."""
+        ...
+
+
+class LexicalWrites(LexicalReads, Protocol):
+    def replace(self, document: Document, chunks: Sequence[Chunk]) -> None:
+        """Make these the document's passages; those that did not change keep their identity."""
+        ...
+
+
+class OutboxWrites(Protocol):
+    def add(self, document: Document, kind: Literal["index", "remove"]) -> None:
+        """Tell the index pipeline, in the same transaction, that the document changed."""
+        ...
+
+
+class AuditReads(Protocol):
+    def page(self, document_id: str | None, *, limit: int) -> list[AuditEntry]: ...
+
+
+class AuditWrites(AuditReads, Protocol):
+    def add(self, entry: AuditEntry) -> None: ...
+
+
+class ApiKeyReads(Protocol):
+    def all(self) -> list[ApiKey]:
+        """Every key, ended ones too. Keys are the operator's: no scope applies."""
+        ...
+
+
+class ApiKeyWrites(ApiKeyReads, Protocol):
+    def add(self, key: ApiKey) -> None: ...
+
+    def revoke(self, key_id: str, at_us: int) -> bool:
+        """False: there is no such key, or it has ended already."""
+        ...
+
+
+class Reader(Protocol):
+    @property
+    def documents(self) -> DocumentReads: ...
+    @property
+    def revisions(self) -> RevisionReads: ...
+    @property
+    def lexical(self) -> LexicalReads: ...
+    @property
+    def vectors(self) -> VectorReads: ...
+    @property
+    def audit(self) -> AuditReads: ...
+    @property
+    def api_keys(self) -> ApiKeyReads: ...
+
+
+class Writer(Protocol):
+    @property
+    def documents(self) -> DocumentWrites: ...
+    @property
+    def revisions(self) -> RevisionReads: ...
+    @property
+    def lexical(self) -> LexicalWrites: ...
+    @property
+    def sources(self) -> SourceReads: ...
+    @property
+    def outbox(self) -> OutboxWrites: ...
+    @property
+    def audit(self) -> AuditWrites: ...
+    @property
+    def api_keys(self) -> ApiKeyWrites: ...
+
+
+class Store(Protocol):
+    async def read(
+        self, scope: Scope, work: Callable[[Reader], T], *, seconds_max: float | None = None
+    ) -> T:
+        """Run on one snapshot, off the event loop, interrupted when the time is over."""
+        ...
+
+    def read_now(self, scope: Scope, work: Callable[[Reader], T]) -> T:
+        """For reads of a known small cost (one id, one page): no hand-over where none is needed."""
+        ...
+
+    async def write(self, scope: Scope, work: Callable[[Writer], T]) -> T:
+        """Run atomically; returns after the commit is on disk."""
+        ...
+
+    async def maintain(self, work: Callable[[Maintenance], T], *, write: bool = True) -> T:
+        """Run for the index pipeline, atomically; `write=False` only looks, on a snapshot."""
+        ...
+
+    async def load_vectors(self, identity: str) -> None:
+        """Have a model's vectors at hand, so that no search has to wait for them."""
+        ...
+
+    async def check(self, *, thorough: bool = False) -> StoreCheck: ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,184 @@
+"""Documents and their revisions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
+
+import apsw
+
+from zibaldone.access.principal import Scope
+from zibaldone.errors import Conflict, Forbidden
+from zibaldone.model.document import Document, DocumentHead, Revision
+from zibaldone.store import statements
+from zibaldone.store.port import Listing
+from zibaldone.store.sqlite import rows
+from zibaldone.store.sqlite.faults import UnreadableRowError, extended_code
+from zibaldone.text.normalize import prefix_end
+
+_SQL = statements.load("zibaldone.store.sqlite", "documents.sql")
+_REVISIONS = statements.load("zibaldone.store.sqlite", "revisions.sql")
+
+
+class _Place(NamedTuple):
+    values: dict[str, Any]
+    is_open: Literal["", "_open"]
+    """What the names of statements end in where there is no upper bound."""
+
+
+class Documents:
+    """Bound to one scope: every statement carries its namespace and its range of ids."""
+
+    def __init__(self, raw: apsw.Connection, scope: Scope) -> None:
+        self._raw = raw
+        self._scope = scope
+
+    def get(self, document_id: str) -> Document | None:
+        row = self._raw.execute(
+            _SQL["get"],
+            {**rows.scope_values(self._scope), "document_id": document_id},
+        ).fetchone()
+        return None if row is None else rows.document(row)
+
+    def heads(
+        self, prefix: str, *, after: str | None = None, offset: int = 0, limit: int
+    ) -> list[DocumentHead]:
+        place = self._place(prefix, after, offset)
+        if place is None:
+            return []
+        found = self._raw.execute(_SQL["heads" + place.is_open], {**place.values, "limit": limit})
+        return [rows.head(row) for row in found]
+
+    def listing(
+        self, prefix: str, *, after: str | None = None, offset: int = 0, limit: int
+    ) -> Listing:
+        place = self._place(prefix, after, offset)
+        if place is None:
+            return Listing("[]", 0, None, False)
+        try:
+            row = self._raw.execute(
+                _SQL["listing" + place.is_open], {**place.values, "limit": limit}
+            ).get
+        except apsw.SQLError as problem:  # the statement is right, so a value in it is not
+            raise UnreadableRowError(str(problem)) from problem
+        return rows.listing(row)
+
+    def _place(self, prefix: str, after: str | None, offset: int) -> _Place | None:
+        """Where a page starts and the list ends; None where it has nothing to show."""
+        bounds = self._bounds(prefix)
+        if bounds is None:
+            return None
+        is_open: Literal["", "_open"] = "_open" if bounds["end"] is None else ""
+        if is_open:
+            del bounds["end"]
+        if offset:
+            # Find where the page starts in the index alone, then read only the page's rows.
+            before = self._raw.execute(
+                _SQL["id_at_offset" + is_open], {**bounds, "offset": offset - 1}
+            ).fetchone()
+            if before is None:
+                return None
+            after = max(after or "", before[0])
+        if after:
+            # As one bound with the prefix: of two, SQLite seeks to the first and reads all that
+            # lies between them. No id holds a NUL, so this is the first that could follow.
+            bounds["start"] = max(bounds["start"], after + "\0")
+        return _Place(bounds, is_open)
+
+    def _bounds(self, prefix: str) -> dict[str, Any] | None:
+        """The range that is both asked for and visible; None when there is none."""
+        visible = self._scope.prefix
+        if visible.startswith(prefix):
+            prefix = visible
+        elif not prefix.startswith(visible):
+            return None
+        return {
+            "namespace": self._scope.namespace,
+            "start": prefix,
+            "end": prefix_end(prefix),
+        }
+
+    def insert(self, document: Document) -> Document:
+        self._require_visible(document)
+        values = {**rows.document_values(document), "namespace": self._scope.namespace}
+        try:
+            key = self._raw.execute(_SQL["insert"], values).get
+        except apsw.ConstraintError as problem:
+            if extended_code(problem) != apsw.SQLITE_CONSTRAINT_UNIQUE:
+                raise
+            raise Conflict(
+                f"A document {document.document_id!r} exists already.",
+                document_id=document.document_id,
+            ) from problem
+        self._raw.execute(_SQL["insert_body"], {"document_key": key, "body": document.body})
+        return replace(document, storage_key=key)
+
+    def replace(self, before: Document, after: Document) -> Document:
+        self._require_visible(before)
+        key = before.storage_key
+        values = {
+            **rows.document_values(after),
+            "document_key": key,
+            "namespace": self._scope.namespace,
+            "replaced_revision": before.revision,
+        }
+        del values["document_id"]
+        if self._raw.execute(_SQL["replace"], values).get is None:
+            raise Conflict(
+                f"{before.document_id!r} is no longer at revision {before.revision}.",
+                document_id=before.document_id,
+                expected=before.revision,
+            )
+        self._raw.execute(_REVISIONS["add"], _revision_values(before))
+        if after.body != before.body:
+            self._raw.execute(_SQL["replace_body"], {"document_key": key, "body": after.body})
+        return replace(after, storage_key=key)
+
+    def _require_visible(self, document: Document) -> None:
+        if not document.document_id.startswith(self._scope.prefix):
+            raise Forbidden(
+                f"{document.document_id!r} is outside {self._scope.prefix!r}.",
+                allowed_prefix=self._scope.prefix,
+            )
+
+
+class Revisions:
+    def __init__(self, raw: apsw.Connection, scope: Scope) -> None:
+        self._raw = raw
+        self._scope = scope
+
+    def page(self, document: Document, *, before: int | None, limit: int) -> list[Revision]:
+        found = self._raw.execute(
+            _REVISIONS["page"],
+            {
+                **self._values(document),
+                "before": document.revision if before is None else before,
+                "limit": limit,
+            },
+        )
+        return [rows.revision(document.document_id, row) for row in found]
+
+    def get(self, document: Document, revision: int) -> Revision | None:
+        row = self._raw.execute(
+            _REVISIONS["get"], {**self._values(document), "revision": revision}
+        ).fetchone()
+        return None if row is None else rows.revision(document.document_id, row)
+
+    def _values(self, document: Document) -> dict[str, Any]:
+        return {**rows.scope_values(self._scope), "document_key": document.storage_key}
+
+
+def _revision_values(document: Document) -> dict[str, Any]:
+    return {
+        "document_key": document.storage_key,
+        "revision": document.revision,
+        "title": document.title,
+        "tags": rows.dumps(document.tags),
+        "mime": document.mime,
+        "metadata": rows.dumps(document.metadata),
+        "content_chars": len(document.body),
+        "written_at_us": document.updated_at_us,
+        "written_by": document.updated_by,
+        "operation": document.operation,
+        "body": rows.pack(document.body),
+    }

@@ -1,0 +1,60 @@
+"""A filter as the values that the statements of lexical.sql and vectors.sql take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from zibaldone.access.principal import Scope
+from zibaldone.model.query import Filter
+from zibaldone.text.facets import fold_tag
+from zibaldone.text.normalize import prefix_end
+
+
+def visible_range(scope: Scope, prefix: str) -> tuple[str, str | None] | None:
+    """The range of ids that is both asked for and visible; None when there is none."""
+    start = max(prefix, scope.prefix, key=len)
+    if not (start.startswith(prefix) and start.startswith(scope.prefix)):
+        return None
+    return start, prefix_end(start)
+
+
+def range_values(scope: Scope) -> dict[str, Any]:
+    """What the caller can see at all."""
+    return {
+        "namespace": scope.namespace,
+        "start": scope.prefix,
+        "end": prefix_end(scope.prefix),
+    }
+
+
+def filter_values(scope: Scope, wanted: Filter) -> dict[str, Any] | None:
+    """Values for every condition; None when nothing can match."""
+    bounds = visible_range(scope, wanted.prefix)
+    if bounds is None:
+        return None
+    return {
+        "namespace": scope.namespace,
+        "start": bounds[0],
+        "end": bounds[1],
+        "source_ids": _listed(wanted.source_ids),
+        "source_names": _listed(wanted.source_names),
+        "document_ids": _listed(wanted.document_ids),
+        "without_ids": _listed(wanted.without_ids),
+        "min_score": wanted.min_score,
+        "post_types": _listed(wanted.post_type_ids),
+        "tags_any": _listed(folded_tags(wanted.tags_any)),
+        "tags_all": _listed(folded_tags(wanted.tags_all)),
+        "created_after": wanted.created_after_us,
+        "created_before": wanted.created_before_us,
+    }
+
+
+def folded_tags(tags: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    return None if tags is None else tuple(dict.fromkeys(fold_tag(tag) for tag in tags))
+
+
+def _listed(values: Sequence[Any] | None) -> str | None:
+    return None if values is None else orjson.dumps(values).decode()

@@ -1,0 +1,63 @@
+"""What is written beside a change: the outbox row for the index, the line of the audit trail."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import apsw
+
+from zibaldone.access.principal import Scope
+from zibaldone.model.document import Document
+from zibaldone.store import statements
+from zibaldone.store.port import AuditEntry
+from zibaldone.store.sqlite import rows
+
+_OUTBOX = statements.load("zibaldone.store.sqlite", "outbox.sql")
+_AUDIT = statements.load("zibaldone.store.sqlite", "audit.sql")
+
+_ENTRY: rows.Kinds = (int, str, str, str, str, rows.INT_OR_NONE, str)
+
+
+class Outbox:
+    def __init__(self, raw: apsw.Connection) -> None:
+        self._raw = raw
+
+    def add(self, document: Document, kind: Literal["index", "remove"]) -> None:
+        self._raw.execute(
+            _OUTBOX["add"],
+            {
+                "document_key": document.storage_key,
+                "revision": document.revision,
+                "kind": kind,
+                "at_us": document.updated_at_us,
+            },
+        )
+
+
+class Audit:
+    def __init__(self, raw: apsw.Connection, scope: Scope) -> None:
+        self._raw = raw
+        self._scope = scope
+
+    def add(self, entry: AuditEntry) -> None:
+        self._raw.execute(
+            _AUDIT["add"],
+            {
+                "at_us": entry.at_us,
+                "namespace": self._scope.namespace,
+                "principal": entry.principal,
+                "action": entry.action,
+                "document_id": entry.document_id,
+                "revision": entry.revision,
+                "outcome": entry.outcome,
+                "request_id": entry.request_id,
+            },
+        )
+
+    def page(self, document_id: str | None, *, limit: int) -> list[AuditEntry]:
+        name = "page" if document_id is None else "page_of_document"
+        values = {**rows.scope_values(self._scope), "limit": limit}
+        if document_id is not None:
+            values["document_id"] = document_id
+        found = self._raw.execute(_AUDIT[name], values)
+        return [AuditEntry(*rows.require(row, _ENTRY)) for row in found]

@@ -1,0 +1,143 @@
+"""Rows of the tables to values of the model, and back."""
+
+from __future__ import annotations
+
+import zlib
+from types import NoneType
+from typing import Any, TypeVar
+
+import orjson
+
+from zibaldone.access.principal import Scope
+from zibaldone.model.document import Document, DocumentHead, Revision
+from zibaldone.store.port import Listing
+from zibaldone.store.sqlite.faults import UnreadableRowError
+from zibaldone.text.normalize import prefix_end
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+Kinds = tuple[type | tuple[type, ...], ...]
+
+TEXT_OR_NONE = (str, NoneType)
+INT_OR_NONE = (int, NoneType)
+_HEAD: Kinds = (str, TEXT_OR_NONE, str, str, int)
+_LISTING: Kinds = (str, int, TEXT_OR_NONE, int)
+_REVISION: Kinds = (int, str, str, str, str, int, int, str, str)
+_DOCUMENT: Kinds = (
+    *(int, str, TEXT_OR_NONE, str, str, str, str, int, int, int),
+    *(str, str, INT_OR_NONE, int, TEXT_OR_NONE, str, TEXT_OR_NONE, str),
+)
+
+
+def dumps(value: Any) -> str:
+    return orjson.dumps(value).decode()
+
+
+def scope_values(scope: Scope) -> dict[str, Any]:
+    """The tenant filter, as every statement about given ids takes it."""
+    return {
+        "namespace": scope.namespace,
+        "scope_start": scope.prefix,
+        "scope_end": prefix_end(scope.prefix),
+    }
+
+
+def require(row: Row, kinds: Kinds) -> Row:
+    """A damaged page can hold a value of any type, also where the table allows one only."""
+    if not all(map(isinstance, row, kinds)):
+        raise UnreadableRowError("a stored row holds values of the wrong type")
+    return row
+
+
+def loads(stored: str, kind: type[T]) -> T:
+    value = orjson.loads(stored)
+    if not isinstance(value, kind):
+        raise UnreadableRowError("a stored value is not what was written")
+    return value
+
+
+def document(row: Row) -> Document:
+    require(row, _DOCUMENT)
+    return Document(
+        storage_key=row[0],
+        document_id=row[1],
+        parent_id=row[2],
+        title=row[3],
+        tags=tags(row[4]),
+        mime=row[5],
+        metadata=loads(row[6], dict),
+        revision=row[7],
+        created_at_us=row[8],
+        updated_at_us=row[9],
+        updated_by=row[10],
+        operation=row[11],
+        deleted_at_us=row[12],
+        source_id=row[13],
+        pk=None if row[14] is None else loads(row[14], dict),
+        vector_status=row[15],
+        vector_error=row[16],
+        body=row[17],
+    )
+
+
+def document_values(document: Document) -> dict[str, Any]:
+    return {
+        "document_id": document.document_id,
+        "source_id": document.source_id,
+        "parent_id": document.parent_id,
+        "title": document.title,
+        "tags": dumps(document.tags),
+        "mime": document.mime,
+        "metadata": dumps(document.metadata),
+        "pk": None if document.pk is None else dumps(document.pk),
+        "revision": document.revision,
+        "content_hash": document.content_hash,
+        "content_chars": len(document.body),
+        "created_at_us": document.created_at_us,
+        "updated_at_us": document.updated_at_us,
+        "deleted_at_us": document.deleted_at_us,
+        "updated_by": document.updated_by,
+        "operation": document.operation,
+        "vector_status": document.vector_status,
+        "vector_error": document.vector_error,
+    }
+
+
+def head(row: Row) -> DocumentHead:
+    require(row, _HEAD)
+    return DocumentHead(row[0], row[1], row[2], tags(row[3]), row[4])
+
+
+def listing(row: Row) -> Listing:
+    items_json, count, last_id, has_more = require(row, _LISTING)
+    return Listing(items_json, count, last_id, bool(has_more))
+
+
+def tags(stored: str) -> tuple[str, ...]:
+    return () if stored == "[]" else tuple(loads(stored, list))
+
+
+def revision(document_id: str, row: Row) -> Revision:
+    require(row, (*_REVISION, bytes))  # the body is not always among them
+    return Revision(
+        document_id=document_id,
+        revision=row[0],
+        title=row[1],
+        tags=tags(row[2]),
+        mime=row[3],
+        metadata=loads(row[4], dict),
+        content_chars=row[5],
+        written_at_us=row[6],
+        written_by=row[7],
+        operation=row[8],
+        body=unpack(row[9]) if len(row) > 9 else "",
+    )
+
+
+def pack(body: str) -> bytes:
+    """Old bodies are read seldom and kept for ever: compressed, at the cheapest level."""
+    return zlib.compress(body.encode(), 1)
+
+
+def unpack(stored: bytes) -> str:
+    return zlib.decompress(stored).decode()

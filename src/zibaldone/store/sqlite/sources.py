@@ -1,0 +1,109 @@
+"""Sources: how each cuts its documents, and cutting them anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import apsw
+import orjson
+
+from zibaldone.errors import InvalidArgument, StorageCorrupt
+from zibaldone.model.chunking import Chunking
+from zibaldone.store import statements
+from zibaldone.store.sqlite import rows
+from zibaldone.store.sqlite.faults import UnreadableRowError
+from zibaldone.store.sqlite.passages import replace_passages
+from zibaldone.store.upkeep import DocumentText, PassagesReplaced, Source
+from zibaldone.text.chunk import Chunk
+
+_DEFINITION: rows.Kinds = (str, str)
+_SOURCE: rows.Kinds = (int, str, str, str, int, str, int, int)
+_TEXT: rows.Kinds = (str, str, str)
+
+_SQL = statements.load("zibaldone.store.sqlite", "sources.sql")
+
+
+class Sources:
+    """What a write has to know."""
+
+    def __init__(self, raw: apsw.Connection) -> None:
+        self._raw = raw
+
+    def chunking(self, source_id: int) -> Chunking:
+        row = self._raw.execute(_SQL["definition"], {"source_id": source_id}).fetchone()
+        if row is None:
+            raise UnreadableRowError(f"there is no source {source_id}")
+        name, definition = rows.require(row, _DEFINITION)
+        try:
+            return _parsed(definition)
+        except InvalidArgument as error:
+            raise StorageCorrupt(
+                f"The definition of the source {name!r} cannot be used: {error.message} "
+                f"'zibaldone sources chunking {name} --by structure' sets it anew.",
+                source=name,
+            ) from error
+
+
+class SourceUpkeep(Sources):
+    """Across namespaces, like all upkeep."""
+
+    def all(self) -> list[Source]:
+        return [_source(rows.require(row, _SOURCE)) for row in self._raw.execute(_SQL["all"])]
+
+    def set_chunking(self, source_id: int, chunking: Chunking) -> None:
+        values = {"source_id": source_id, "chunking": rows.dumps(chunking.as_dict())}
+        self._raw.execute(_SQL["set_chunking"], values)
+
+    def set_cut(self, source_id: int) -> None:
+        self._raw.execute(_SQL["set_cut"], {"source_id": source_id})
+
+    def last_document(self) -> int:
+        key: int = self._raw.execute(_SQL["last_document"]).get
+        return key
+
+    def documents(
+        self, source_id: int, *, after: int, through: int, limit: int
+    ) -> list[tuple[int, int]]:
+        values = {"source_id": source_id, "after": after, "through": through, "limit": limit}
+        return [(key, chars) for key, chars in self._raw.execute(_SQL["documents"], values)]
+
+    def text(self, source_id: int, document_key: int) -> DocumentText | None:
+        values = {"source_id": source_id, "document_key": document_key}
+        row = self._raw.execute(_SQL["text"], values).fetchone()
+        return None if row is None else DocumentText(document_key, *rows.require(row, _TEXT))
+
+    def replace_passages(self, document: DocumentText, chunks: Sequence[Chunk]) -> PassagesReplaced:
+        return replace_passages(self._raw, document.document_key, document.title, chunks)
+
+
+@lru_cache(maxsize=256)
+def _parsed(definition: str) -> Chunking:
+    """The same few definitions are read by every write."""
+    return Chunking.from_definition(orjson.loads(definition))
+
+
+def _source(row: rows.Row) -> Source:
+    source_id, namespace, name, kind, enabled, definition, documents, chunks = row
+    chunking, problem = None, ""
+    try:
+        chunking = _parsed(definition)
+    except InvalidArgument as error:
+        problem = error.message
+    return Source(
+        source_id=source_id,
+        namespace=namespace,
+        name=name,
+        kind=kind,
+        enabled=bool(enabled),
+        documents=documents,
+        chunks=chunks,
+        chunking=chunking,
+        problem=problem,
+        is_cut=_is_cut(definition),
+    )
+
+
+def _is_cut(definition: str) -> bool:
+    defined = orjson.loads(definition)
+    return isinstance(defined, dict) and "chunking_unfinished" not in defined

@@ -1,0 +1,163 @@
+"""The embedded store: one writer thread, a few reader threads, one connection for quick reads."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import apsw
+
+from zibaldone.access.principal import Scope
+from zibaldone.errors import StorageUnavailable
+from zibaldone.limits import Limits
+from zibaldone.store.port import Reader, StoreCheck, Writer
+from zibaldone.store.sqlite.api_keys import ApiKeys
+from zibaldone.store.sqlite.check import check_file
+from zibaldone.store.sqlite.connection import Connection
+from zibaldone.store.sqlite.documents import Documents, Revisions
+from zibaldone.store.sqlite.journal import Audit, Outbox
+from zibaldone.store.sqlite.lexical import Lexical
+from zibaldone.store.sqlite.maintenance import Maintenance
+from zibaldone.store.sqlite.schema import prepare
+from zibaldone.store.sqlite.sources import Sources
+from zibaldone.store.sqlite.vectors import VectorMemory, Vectors
+from zibaldone.store.sqlite.writer import WriterThread
+from zibaldone.store.upkeep import Maintenance as MaintenancePort
+
+T = TypeVar("T")
+
+_READERS = 4
+"""SQLite releases the interpreter while it searches, so a few readers use the other cores."""
+
+
+_QUICK_SECONDS_MAX = 2.0
+"""A quick read runs on the event loop, where everybody waits for it. Readers of a WAL wait for no
+writer; only a foreign program that locks the whole file, or a very slow disk, gets this far."""
+
+
+_SWEEP_SECONDS_MAX = 60.0
+"""A look over the whole index: nobody waits for it, but it may not run for ever."""
+
+
+class Session:
+    """The tables as one caller may see them, on one connection. It serves as Reader and Writer."""
+
+    def __init__(self, raw: apsw.Connection, scope: Scope, memory: VectorMemory) -> None:
+        self._raw = raw
+        self._scope = scope
+        self._memory = memory
+        self.documents = Documents(raw, scope)  # the one part that nearly every caller needs
+
+    @cached_property
+    def revisions(self) -> Revisions:
+        return Revisions(self._raw, self._scope)
+
+    @cached_property
+    def lexical(self) -> Lexical:
+        return Lexical(self._raw, self._scope)
+
+    @cached_property
+    def vectors(self) -> Vectors:
+        return Vectors(self._raw, self._scope, self._memory)
+
+    @cached_property
+    def sources(self) -> Sources:
+        return Sources(self._raw)
+
+    @cached_property
+    def outbox(self) -> Outbox:
+        return Outbox(self._raw)
+
+    @cached_property
+    def audit(self) -> Audit:
+        return Audit(self._raw, self._scope)
+
+    @cached_property
+    def api_keys(self) -> ApiKeys:
+        return ApiKeys(self._raw)
+
+
+class SqliteStore:
+    def __init__(self, path: Path, limits: Limits) -> None:
+        self._path = path
+        self._limits = limits
+        self._quick_seconds_max = min(_QUICK_SECONDS_MAX, limits.query_seconds_max)
+        self._closed = False
+        self._memory = VectorMemory()
+        wait = limits.write_wait_seconds_max
+        prepare(path, wait)
+        self._quick = Connection(path, wait_seconds_max=_QUICK_SECONDS_MAX)
+        self._connections = [Connection(path, wait_seconds_max=wait) for _ in range(_READERS)]
+        self._readers: queue.SimpleQueue[Connection] = queue.SimpleQueue()
+        for connection in self._connections:
+            self._readers.put(connection)
+        self._threads = ThreadPoolExecutor(_READERS, thread_name_prefix="zibaldone-reader")
+        self._writer = WriterThread(path, wait)
+
+    async def read(
+        self, scope: Scope, work: Callable[[Reader], T], *, seconds_max: float | None = None
+    ) -> T:
+        seconds = self._limits.query_seconds_max if seconds_max is None else seconds_max
+        return await self._in_thread(self._read_snapshot, scope, work, seconds)
+
+    def _read_snapshot(self, scope: Scope, work: Callable[[Session], T], seconds_max: float) -> T:
+        connection = self._readers.get()
+        try:
+            return connection.read(lambda raw: work(Session(raw, scope, self._memory)), seconds_max)
+        finally:
+            self._readers.put(connection)
+
+    def read_now(self, scope: Scope, work: Callable[[Reader], T]) -> T:
+        return self._quick.read(
+            lambda raw: work(Session(raw, scope, self._memory)), self._quick_seconds_max
+        )
+
+    async def write(self, scope: Scope, work: Callable[[Writer], T]) -> T:
+        return await asyncio.wrap_future(
+            self._writer.submit(lambda raw: work(Session(raw, scope, self._memory)))
+        )
+
+    async def maintain(self, work: Callable[[MaintenancePort], T], *, write: bool = True) -> T:
+        if write:
+            submitted = self._writer.submit(lambda raw: work(Maintenance(raw)))
+            return await asyncio.wrap_future(submitted)
+        return await self._in_thread(self._look, work)
+
+    def _look(self, work: Callable[[MaintenancePort], T]) -> T:
+        connection = self._readers.get()
+        try:
+            return connection.read(lambda raw: work(Maintenance(raw)), _SWEEP_SECONDS_MAX)
+        finally:
+            self._readers.put(connection)
+
+    async def load_vectors(self, identity: str) -> None:
+        def page(reader: Session) -> bool:
+            return reader.vectors.load_page(identity)
+
+        while await self._in_thread(self._read_snapshot, Scope(), page, _SWEEP_SECONDS_MAX):
+            pass  # between two pages the reader and the vectors are free for searches
+
+    async def check(self, *, thorough: bool = False) -> StoreCheck:
+        return await self._in_thread(
+            check_file, self._path, self._limits.write_wait_seconds_max, thorough
+        )
+
+    async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
+        if self._closed:
+            raise StorageUnavailable("The store is closed.")
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, function, *arguments)
+
+    def close(self) -> None:
+        """Finish the writes and reads that were begun; later ones are refused."""
+        self._closed = True
+        self._writer.close()
+        self._threads.shutdown()
+        self._quick.close()
+        for connection in self._connections:
+            connection.close()

@@ -1,0 +1,70 @@
+"""What can be filtered by, read from a document's tags and metadata however they are written."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from zibaldone.model.instant import from_iso
+
+_ANGLED = re.compile(r"<([^<>]+)>")
+
+
+@dataclass(frozen=True, slots=True)
+class Facets:
+    tags: frozenset[str]
+    created_us: int
+    score: float | None
+    post_type: int | None
+
+
+def facets_of(tags: Iterable[str], metadata: Mapping[str, Any], created_at_us: int) -> Facets:
+    """Rows of a database bring their own tags, score and date as metadata; those count."""
+    return Facets(
+        tags=frozenset(filter(None, map(fold_tag, (*tags, *_tag_list(metadata.get("Tags")))))),
+        created_us=_instant_us(metadata.get("CreationDate"), created_at_us),
+        score=_number(metadata.get("Score")),
+        post_type=_whole(metadata.get("PostTypeId")),
+    )
+
+
+def fold_tag(tag: str) -> str:
+    """A tag as it is compared: however its accents, blanks and capitals were typed."""
+    return " ".join(unicodedata.normalize("NFC", tag).split()).casefold()
+
+
+def _tag_list(value: Any) -> list[str]:
+    """`<a><b>`, `a,b` or an array."""
+    if isinstance(value, list):
+        return [tag for tag in value if isinstance(tag, str)]
+    if not isinstance(value, str):
+        return []
+    angled = _ANGLED.findall(value)
+    return angled or [part for part in value.split(",") if part.strip()]
+
+
+def _instant_us(value: Any, otherwise_us: int) -> int:
+    if isinstance(value, str):
+        try:
+            return from_iso(value)
+        except (ValueError, OverflowError):
+            return otherwise_us
+    return otherwise_us
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if abs(number) < 1e15 else None
+
+
+def _whole(value: Any) -> int | None:
+    number = _number(value)
+    return int(number) if number is not None and number == int(number) else None

@@ -1,0 +1,182 @@
+"""Ids, prefixes, titles and tags in the one form in which they are stored and compared."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+
+from zibaldone.errors import InvalidArgument
+from zibaldone.limits import (
+    DOCUMENT_ID_BYTES_MAX,
+    NAMESPACE_CHARS_MAX,
+    TAG_CHARS_MAX,
+    TAGS_MAX,
+    TITLE_CHARS_MAX,
+)
+
+_LAST_CODE_POINT = 0x10FFFF
+_FIRST_SURROGATE, _LAST_SURROGATE = 0xD800, 0xDFFF
+
+
+def document_id(raw: str, field: str = "path") -> str:
+    """Give the canonical form of a document path, or say what is wrong with it.
+
+    The form of a canonical path is itself, so every id that is listed can be read back.
+    """
+    _refuse_long(raw, field)
+    is_plain = raw.isascii() and raw.isprintable() and "//" not in raw
+    if is_plain and "/ " not in raw and "." not in raw:
+        path = raw.strip(" /")  # nothing below could change or refuse it but its length
+    else:
+        _refuse_unstorable(raw, field)
+        segments = unicodedata.normalize("NFC", raw).split("/")
+        # With the blanks around it too: they may end up at an end of the path and be trimmed.
+        if any(part.strip() == ".." for part in segments):
+            raise InvalidArgument("A document path may not contain '..'.", field=field)
+        path = "/".join(part for part in segments if part.strip(" ") not in ("", ".")).strip(" ")
+    if not path:
+        raise InvalidArgument("The document path is empty.", field=field)
+    size_bytes = len(path.encode())
+    if size_bytes > DOCUMENT_ID_BYTES_MAX:
+        raise InvalidArgument(
+            f"The document path has {size_bytes} bytes; {DOCUMENT_ID_BYTES_MAX} are allowed.",
+            field=field,
+            bytes_max=DOCUMENT_ID_BYTES_MAX,
+        )
+    return path
+
+
+def prefix(raw: str, field: str = "prefix") -> str:
+    """A prefix is literal: it may end anywhere, also inside a name."""
+    _refuse_long(raw, field)
+    if not (raw.isascii() and raw.isprintable()):
+        _refuse_unstorable(raw, field)
+    text = unicodedata.normalize("NFC", raw).lstrip("/")
+    if len(text.encode()) > DOCUMENT_ID_BYTES_MAX:
+        raise InvalidArgument(
+            f"The {field} is longer than {DOCUMENT_ID_BYTES_MAX} bytes.",
+            field=field,
+            bytes_max=DOCUMENT_ID_BYTES_MAX,
+        )
+    return text
+
+
+def prefix_end(prefix: str) -> str | None:
+    """The first string, in code-point order, that sorts after every string with this prefix.
+
+    UTF-8 byte order is code-point order, so `prefix <= id < prefix_end(prefix)` is the literal
+    prefix match as an index range: no pattern, hence nothing to escape. None: no upper bound.
+    """
+    for position in range(len(prefix) - 1, -1, -1):
+        code = ord(prefix[position])
+        if code < _LAST_CODE_POINT:
+            successor = code + 1
+            if _FIRST_SURROGATE <= successor <= _LAST_SURROGATE:
+                successor = _LAST_SURROGATE + 1
+            return prefix[:position] + chr(successor)
+    return None
+
+
+def title(raw: str) -> str:
+    text = " ".join(_storable(raw, "title").split())
+    if len(text) > TITLE_CHARS_MAX:
+        raise InvalidArgument(
+            f"The title has {len(text)} characters; {TITLE_CHARS_MAX} are allowed.",
+            field="title",
+            chars_max=TITLE_CHARS_MAX,
+        )
+    return text
+
+
+def tags(raw: Iterable[str]) -> tuple[str, ...]:
+    """Trimmed, without empty ones or repeats, in the order given."""
+    cleaned = dict.fromkeys(" ".join(_storable(tag, "tags").split()) for tag in raw)
+    cleaned.pop("", None)
+    if len(cleaned) > TAGS_MAX:
+        raise InvalidArgument(
+            f"{len(cleaned)} tags given; {TAGS_MAX} are allowed.", field="tags", tags_max=TAGS_MAX
+        )
+    for tag in cleaned:
+        if len(tag) > TAG_CHARS_MAX:
+            raise InvalidArgument(
+                f"A tag has {len(tag)} characters; {TAG_CHARS_MAX} are allowed.",
+                field="tags",
+                chars_max=TAG_CHARS_MAX,
+            )
+    return tuple(cleaned)
+
+
+def body(raw: str, bytes_max: int, field: str = "content") -> str:
+    """A body is stored as given; it only has to be text that UTF-8 can hold, and not too long."""
+    try:
+        size_bytes = len(raw) if raw.isascii() else len(raw.encode())
+    except UnicodeEncodeError as problem:
+        raise _unpaired_surrogate(field, problem.start) from None
+    _refuse_nul(raw, field)
+    if size_bytes > bytes_max:
+        raise InvalidArgument(
+            f"The {field} has {size_bytes} bytes; {bytes_max} are allowed.",
+            field=field,
+            bytes_max=bytes_max,
+        )
+    return raw
+
+
+def namespace(raw: str) -> str:
+    if not (raw.isascii() and raw.replace("-", "").replace("_", "").replace(".", "").isalnum()):
+        raise InvalidArgument(
+            "A namespace is made of ASCII letters, digits, '-', '_' and '.'.", field="namespace"
+        )
+    if len(raw) > NAMESPACE_CHARS_MAX:
+        raise InvalidArgument(
+            f"A namespace has at most {NAMESPACE_CHARS_MAX} characters.", field="namespace"
+        )
+    return raw
+
+
+def _storable(text: str, field: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as problem:
+        raise _unpaired_surrogate(field, problem.start) from None
+    _refuse_nul(text, field)
+    return unicodedata.normalize("NFC", text)
+
+
+def _refuse_long(text: str, field: str) -> None:
+    """Before any work on it: NFC leaves at least half as many bytes as there were characters."""
+    if len(text) > 2 * DOCUMENT_ID_BYTES_MAX:
+        raise InvalidArgument(
+            f"The {field} has {len(text)} characters; {DOCUMENT_ID_BYTES_MAX} bytes are allowed.",
+            field=field,
+            bytes_max=DOCUMENT_ID_BYTES_MAX,
+        )
+
+
+def _refuse_nul(text: str, field: str) -> None:
+    position = text.find("\x00")
+    if position >= 0:
+        raise InvalidArgument(
+            f"NUL character in {field} at {position}.", field=field, position=position
+        )
+
+
+def _refuse_unstorable(text: str, field: str) -> None:
+    for position, char in enumerate(text):
+        category = unicodedata.category(char)
+        if category == "Cs":
+            raise _unpaired_surrogate(field, position)
+        if category in ("Cc", "Zl", "Zp"):
+            raise InvalidArgument(
+                f"Control character U+{ord(char):04X} in {field} at {position}.",
+                field=field,
+                position=position,
+            )
+
+
+def _unpaired_surrogate(field: str, position: int) -> InvalidArgument:
+    return InvalidArgument(
+        f"Unpaired surrogate in {field} at {position}: not valid text.",
+        field=field,
+        position=position,
+    )

@@ -1,0 +1,114 @@
+"""The one door to every tool: access → validate → deadline → handler → size → metrics.
+
+MCP, REST, the command line and the console all come through here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import Any
+
+import orjson
+from pydantic import ValidationError
+
+from zibaldone.access.decide import require_effect
+from zibaldone.errors import DeadlineExceeded, Internal, InvalidArgument, ZibaldoneError
+from zibaldone.limits import ECHO_CHARS_MAX
+from zibaldone.tools import metrics
+from zibaldone.tools.spec import Answer, Arguments, Call, ToolSpec
+
+_log = logging.getLogger("zibaldone.tools")
+_audit = logging.getLogger("zibaldone.audit")
+
+_PLACE_PARTS_MAX = 20
+"""Arguments are not nested half as deep."""
+
+
+async def call(
+    tool: ToolSpec[Any], call: Call, arguments: dict[str, Any], *, from_text: bool = False
+) -> Answer:
+    """Answer the call, or raise a ZibaldoneError; nothing else comes out.
+
+    `from_text`: the arguments come from a URL, where numbers and booleans are written as text.
+    """
+    started_s = time.perf_counter()
+    outcome = "ok"
+    try:
+        require_effect(call.principal, tool.effect)
+        checked = validate(tool.arguments, arguments, strict=not from_text)
+        seconds_max = tool.seconds_max or call.runtime.limits.tool_seconds_max
+        answer = tool.handler(call, checked)
+        if isinstance(answer, dict):
+            return answer
+        async with asyncio.timeout(seconds_max):
+            answered = await answer
+        if tool.effect != "read" and call.runtime.index is not None:
+            call.runtime.index.wake()
+        return answered
+    except TimeoutError:
+        outcome = DeadlineExceeded.code
+        raise DeadlineExceeded(f"{tool.name} took longer than {seconds_max:g} s.") from None
+    except ZibaldoneError as error:
+        outcome = error.code
+        raise
+    except asyncio.CancelledError:
+        outcome = "CANCELLED"  # by its caller; whether a write got through, the audit table tells
+        raise
+    except Exception as problem:
+        outcome = Internal.code
+        _log.exception("%s failed, request %s", tool.name, call.request_id)
+        raise Internal(
+            f"{tool.name} failed; the server's log has the reason under this request id.",
+            request_id=call.request_id,
+        ) from problem
+    finally:
+        metrics.observe(tool.name, outcome, time.perf_counter() - started_s)
+        if tool.effect != "read":
+            _log_change(tool, call, arguments, outcome)
+
+
+def validate(
+    model: type[Arguments], arguments: dict[str, Any], *, strict: bool = True
+) -> Arguments:
+    try:
+        return model.model_validate(arguments, strict=strict)
+    except ValidationError as problem:
+        raise _as_invalid_argument(problem) from None
+
+
+def _as_invalid_argument(problem: ValidationError) -> InvalidArgument:
+    found = problem.errors(include_url=False, include_input=False, include_context=False)
+    problems = [
+        {"field": _field(error["loc"]) or "arguments", "why": error["msg"]} for error in found[:10]
+    ]
+    first = problems[0]
+    return InvalidArgument(
+        f"{first['field']}: {first['why']}", field=first["field"], problems=problems
+    )
+
+
+def _field(place: tuple[int | str, ...]) -> str:
+    """Where in the arguments; an unknown key is the caller's, and may be as long as a request."""
+    name = ".".join(str(part)[:ECHO_CHARS_MAX] for part in place[:_PLACE_PARTS_MAX])
+    return name if len(name) <= ECHO_CHARS_MAX else f"{name[:ECHO_CHARS_MAX]}\u2026"
+
+
+def _log_change(tool: ToolSpec[Any], call: Call, arguments: dict[str, Any], outcome: str) -> None:
+    """One line for each attempt to change something: names and outcome, never content."""
+    if not _audit.isEnabledFor(logging.INFO):
+        return
+    path = arguments.get("path") or arguments.get("document_id") or ""
+    line = {
+        "key": call.principal.key_id,
+        "namespace": call.principal.scope.namespace,
+        "tool": tool.name,
+        "document": path if isinstance(path, str) else "",
+        "outcome": outcome,
+        "request": call.request_id,
+    }
+    try:
+        _audit.info(orjson.dumps(line).decode())
+    except TypeError:  # a path that is not valid text; the caller was told, the line goes without
+        _audit.info(orjson.dumps({**line, "document": ""}).decode())

@@ -1,0 +1,62 @@
+"""get_document: look at a document, or page through it."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from zibaldone.find.related import related
+from zibaldone.keep.commit import live_document
+from zibaldone.keep.reads import Range, excerpt, preview
+from zibaldone.limits import READ_CHARS_MAX, READ_LINES_MAX
+from zibaldone.model.document import Document
+from zibaldone.text import normalize
+from zibaldone.tools.documents.fields import DocumentPath, shown
+from zibaldone.tools.spec import Answer, Arguments, Call, ToolSpec
+
+
+class GetDocument(Arguments):
+    path: DocumentPath
+    from_line: int | None = Field(None, ge=1, description="Read a part: first line")
+    line_count: int | None = Field(None, ge=1, le=READ_LINES_MAX)
+    from_char: int | None = Field(None, ge=0, description="Or: first character")
+    char_count: int | None = Field(None, ge=1, le=READ_CHARS_MAX)
+    related: bool = Field(True, description="Add up to 3 related documents")
+
+
+async def handle(call: Call, given: GetDocument) -> Answer:
+    document_id = normalize.document_id(given.path)
+    scope, store = call.principal.scope, call.runtime.store
+    document = store.read_now(scope, lambda reader: live_document(reader, document_id))
+    answer = _shown_part(document, given)
+    if given.related:
+        found = await store.read(scope, lambda reader: related(reader, document))
+        answer["related"] = found
+    return answer
+
+
+def _shown_part(document: Document, given: GetDocument) -> Answer:
+    wanted = Range(given.from_line, given.line_count, given.from_char, given.char_count)
+    is_whole = wanted == Range()
+    part = preview(document.body) if is_whole else excerpt(document.body, wanted)
+    answer = shown(document)
+    answer["content"] = part.text
+    answer["content_length"] = len(document.body)
+    answer["truncated"] = part.truncated
+    if part.next_line is not None:
+        answer["next_line"] = part.next_line
+    if part.next_char is not None:
+        answer["next_char"] = part.next_char
+    return answer
+
+
+TOOL = ToolSpec(
+    name="get_document",
+    title="Look at a document",
+    description=(
+        "Read a document: its first 500 characters with truncated and content_length, and related "
+        "documents; or any range of lines or characters."
+    ),
+    arguments=GetDocument,
+    effect="read",
+    handler=handle,
+)

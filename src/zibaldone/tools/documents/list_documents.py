@@ -1,0 +1,76 @@
+"""list_documents: a page of ids in byte order."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import orjson
+from pydantic import AliasChoices, Field
+from pydantic.json_schema import SkipJsonSchema
+
+from zibaldone.errors import InvalidArgument
+from zibaldone.keep.reads import list_page
+from zibaldone.limits import LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX, LIST_OFFSET_MAX
+from zibaldone.text import normalize
+from zibaldone.tools.spec import Answer, Arguments, Call, ToolSpec
+
+
+class ListDocuments(Arguments):
+    prefix: str = Field(
+        "",
+        validation_alias=AliasChoices("prefix", "path"),
+        description="Literal start of the path, e.g. 'notes/'",
+    )
+    limit: int = Field(LIST_LIMIT_DEFAULT, ge=1, le=LIST_LIMIT_MAX)
+    offset: int = Field(0, ge=0)
+    cursor: str | None = Field(None, description="next_cursor of the page before; has no cap")
+    count: Annotated[bool, SkipJsonSchema()] = False
+    """Asked for by some clients; a full count is not offered, and asking changes nothing."""
+
+
+def handle(call: Call, given: ListDocuments) -> Answer:
+    if given.offset > LIST_OFFSET_MAX:
+        raise InvalidArgument(
+            f"offset too large (over {LIST_OFFSET_MAX}): use a narrower prefix, or cursor.",
+            field="offset",
+            offset_max=LIST_OFFSET_MAX,
+        )
+    if given.cursor is not None and given.offset:
+        raise InvalidArgument("Give offset or cursor, not both.", field="cursor")
+    prefix = normalize.prefix(given.prefix)
+    page = call.runtime.store.read_now(
+        call.principal.scope,
+        lambda reader: list_page(
+            reader,
+            prefix,
+            limit=given.limit,
+            offset=given.offset,
+            cursor=given.cursor,
+            bytes_max=call.runtime.limits.list_response_bytes_max,
+        ),
+    )
+    answer: Answer = {
+        "items": orjson.Fragment(page.items_json),
+        "count": page.count,
+        "returned_count": page.count,
+        "truncated": page.truncated,
+        "next_offset": page.next_offset,
+    }
+    if page.next_cursor is not None:
+        answer["next_cursor"] = page.next_cursor
+        if page.truncated and page.next_offset is None and given.cursor is None:
+            answer["hint"] = "offset ends here: use next_cursor, or a narrower prefix."
+    return answer
+
+
+TOOL = ToolSpec(
+    name="list_documents",
+    title="List documents",
+    description=(
+        "List documents under a path prefix in byte order. count is the number of items in this "
+        "page; next_offset (or next_cursor) gives the next one, null means the end."
+    ),
+    arguments=ListDocuments,
+    effect="read",
+    handler=handle,
+)

@@ -1,0 +1,76 @@
+"""patch_document: replace exact passages."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from zibaldone.access.decide import require_document
+from zibaldone.errors import InvalidArgument
+from zibaldone.keep.patch import Replacement, patch
+from zibaldone.limits import PATCH_REPLACEMENTS_MAX
+from zibaldone.text import normalize
+from zibaldone.tools.documents.fields import DocumentPath, LastKnownRevision, written
+from zibaldone.tools.spec import Answer, Arguments, Call, ToolSpec
+
+
+class PatchReplacement(Arguments):
+    old_str: str
+    new_str: str
+    replace_all: bool = False
+
+
+class PatchDocument(Arguments):
+    path: DocumentPath
+    old_str: str | None = Field(None, description="Exact text; must occur once")
+    new_str: str | None = None
+    replace_all: bool = False
+    replacements: list[PatchReplacement] = Field(
+        [], max_length=PATCH_REPLACEMENTS_MAX, description="Several at once, all or none, in order"
+    )
+    last_known_revision: LastKnownRevision = None
+
+
+def _replacements(given: PatchDocument) -> list[Replacement]:
+    several = [Replacement(one.old_str, one.new_str, one.replace_all) for one in given.replacements]
+    if given.old_str is None and given.new_str is None and several:
+        return several
+    if given.old_str is None:
+        raise InvalidArgument("Give old_str and new_str, or replacements.", field="old_str")
+    if given.new_str is None:
+        raise InvalidArgument("new_str is missing ('' deletes the passage).", field="new_str")
+    if several:
+        raise InvalidArgument(
+            "Give old_str and new_str, or replacements, not both.", field="replacements"
+        )
+    return [Replacement(given.old_str, given.new_str, given.replace_all)]
+
+
+async def handle(call: Call, given: PatchDocument) -> Answer:
+    document_id = normalize.document_id(given.path)
+    require_document(call.principal, document_id)
+    replacements = _replacements(given)
+    document, count = await call.runtime.store.write(
+        call.principal.scope,
+        lambda writer: patch(
+            writer,
+            document_id,
+            replacements,
+            call.actor,
+            call.runtime.limits,
+            last_known_revision=given.last_known_revision,
+        ),
+    )
+    return written(document, "patched", replaced=count)
+
+
+TOOL = ToolSpec(
+    name="patch_document",
+    title="Patch a document",
+    description=(
+        "Replace an exact passage of a document's body. Fails with AMBIGUOUS if old_str occurs "
+        "more than once, NOT_FOUND_IN_CONTENT if never."
+    ),
+    arguments=PatchDocument,
+    effect="write",
+    handler=handle,
+)

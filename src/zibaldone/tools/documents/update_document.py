@@ -1,0 +1,67 @@
+"""update_document: replace fields of a document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from zibaldone.access.decide import require_document
+from zibaldone.errors import InvalidArgument
+from zibaldone.keep.update import Changes, update
+from zibaldone.text import normalize
+from zibaldone.tools.documents.fields import DocumentPath, LastKnownRevision, Mime, Tags, written
+from zibaldone.tools.spec import Answer, Arguments, Call, ToolSpec
+
+
+class UpdateDocument(Arguments):
+    path: DocumentPath
+    content: str | None = Field(None, description="New body; omit to keep")
+    title: str | None = None
+    tags: Tags | None = None
+    metadata: dict[str, Any] | None = Field(None, description="Merged by key; null removes a key")
+    mime: Mime = None
+    parent_id: str | None = None
+    last_known_revision: LastKnownRevision = None
+
+
+async def handle(call: Call, given: UpdateDocument) -> Answer:
+    document_id = normalize.document_id(given.path)
+    require_document(call.principal, document_id)
+    changes = Changes(
+        body=given.content,
+        title=given.title,
+        tags=None if given.tags is None else tuple(given.tags),
+        mime=given.mime,
+        parent_id=None
+        if given.parent_id is None
+        else normalize.prefix(given.parent_id, "parent_id"),
+        metadata=given.metadata,
+    )
+    if changes == Changes():
+        raise InvalidArgument("Nothing to change was given.", field="content")
+    document = await call.runtime.store.write(
+        call.principal.scope,
+        lambda writer: update(
+            writer,
+            document_id,
+            changes,
+            call.actor,
+            call.runtime.limits,
+            last_known_revision=given.last_known_revision,
+        ),
+    )
+    return written(document, "updated")
+
+
+TOOL = ToolSpec(
+    name="update_document",
+    title="Update a document",
+    description=(
+        "Replace a document's body, title, tags or metadata; what is not given stays. "
+        "For small edits use patch_document."
+    ),
+    arguments=UpdateDocument,
+    effect="write",
+    handler=handle,
+)

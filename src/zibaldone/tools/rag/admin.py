@@ -1,0 +1,96 @@
+"""rag.admin.stats, rag.admin.sync and rag.fetch_from_source: sources and what they hold."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from zibaldone.errors import NotConfigured
+from zibaldone.limits import RAG_IDS_MAX, RAG_SECONDS_MAX
+from zibaldone.model.instant import to_iso
+from zibaldone.tools.rag.fields import Clock, DocId, Words
+from zibaldone.tools.spec import Answer, Arguments, Call, ToolSpec
+
+
+class AdminStats(Arguments):
+    pass
+
+
+class AdminSync(Arguments):
+    source_names: Words = []
+
+
+class FetchLimits(Arguments):
+    max_rows: int = Field(10, ge=1, le=RAG_IDS_MAX)
+    max_bytes: int = Field(200_000, ge=1, le=5_000_000)
+
+
+class FetchFromSource(Arguments):
+    doc_ids: list[DocId] = Field(min_length=1, max_length=RAG_IDS_MAX)
+    columns: Words = []
+    limits: FetchLimits = FetchLimits()
+
+
+async def handle_stats(call: Call, given: AdminStats) -> Answer:
+    del given
+    clock = Clock()
+    sources = await call.runtime.store.read(
+        call.principal.scope,
+        lambda reader: reader.lexical.sources(),
+        seconds_max=RAG_SECONDS_MAX,
+    )
+    return {
+        "sources": [
+            {
+                "source_id": source.source_id,
+                "source_name": source.name,
+                "enabled": source.enabled,
+                "docs": source.documents,
+                "chunks": source.chunks,
+                "last_sync": None
+                if source.last_sync_at_us is None
+                else to_iso(source.last_sync_at_us),
+            }
+            for source in sources
+        ],
+        "truncated": False,
+        "stats": {"ms": clock.ms},
+    }
+
+
+async def handle_sync(call: Call, given: AdminSync) -> Answer:
+    del call, given
+    raise NotConfigured("No database is set up as a source, so there is nothing to sync.")
+
+
+async def handle_fetch(call: Call, given: FetchFromSource) -> Answer:
+    del call, given
+    raise NotConfigured("No database is set up as a source, so there is no row to fetch.")
+
+
+STATS = ToolSpec(
+    name="rag.admin.stats",
+    title="What the index holds",
+    description="Documents, passages and last sync of each source.",
+    arguments=AdminStats,
+    effect="read",
+    handler=handle_stats,
+    seconds_max=RAG_SECONDS_MAX,
+)
+SYNC = ToolSpec(
+    name="rag.admin.sync",
+    title="Sync sources",
+    description="Read sources again, all or those named.",
+    arguments=AdminSync,
+    effect="admin",
+    handler=handle_sync,
+    seconds_max=RAG_SECONDS_MAX,
+)
+FETCH = ToolSpec(
+    name="rag.fetch_from_source",
+    title="Rows from the source",
+    description="The authoritative row behind a document, read from its database by primary key.",
+    arguments=FetchFromSource,
+    effect="read",
+    handler=handle_fetch,
+    seconds_max=RAG_SECONDS_MAX,
+)

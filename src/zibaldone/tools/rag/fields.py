@@ -1,0 +1,212 @@
+"""What the rag tools share: filters, what to return, how a hit is shown, the clock."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from zibaldone.errors import InvalidArgument
+from zibaldone.find.fusion import word_relevance
+from zibaldone.limits import (
+    CHUNK_ID_CHARS_MAX,
+    ECHO_CHARS_MAX,
+    FILTER_VALUES_MAX,
+    ID_CHARS_MAX,
+    RAG_RESPONSE_BYTES_MAX,
+    RAG_SECONDS_MAX,
+    SEARCH_LIMIT_MAX,
+)
+from zibaldone.model.instant import from_iso
+from zibaldone.model.query import Filter
+from zibaldone.store.port import PassageView, Reader
+from zibaldone.text import normalize
+from zibaldone.tools.answer import fit_items, size_bytes
+from zibaldone.tools.spec import Answer, Arguments
+
+_WHOLE_MAX = 2**53 - 1
+_SPARE_BYTES = 32
+"""The time a call took is known last, and written in more or fewer digits."""
+_CHUNK_NUMBER = re.compile("0|[1-9][0-9]{0,8}", re.ASCII)
+
+WantedHits = Annotated[
+    int, Field(ge=1, le=_WHOLE_MAX, description=f"At most {SEARCH_LIMIT_MAX} are returned")
+]
+CandidateCount = Annotated[int, Field(ge=1, le=_WHOLE_MAX)]
+Weight = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
+
+
+def _instant(text: str) -> str:
+    try:
+        from_iso(text)
+    except (ValueError, OverflowError):
+        raise ValueError("an ISO instant, e.g. 2025-01-01T00:00:00Z") from None
+    return text
+
+
+Instant = Annotated[str, AfterValidator(_instant)]
+DocId = Annotated[str, Field(max_length=ID_CHARS_MAX)]
+ChunkId = Annotated[str, Field(max_length=CHUNK_ID_CHARS_MAX)]
+Words = Annotated[
+    list[Annotated[str, Field(max_length=ID_CHARS_MAX)]], Field(max_length=FILTER_VALUES_MAX)
+]
+Numbers = Annotated[
+    list[Annotated[int, Field(ge=0, le=_WHOLE_MAX)]], Field(max_length=FILTER_VALUES_MAX)
+]
+
+
+class RagFilters(Arguments):
+    source_ids: Numbers | None = None
+    source_names: Words | None = None
+    doc_ids: Words | None = None
+    min_score: float | None = Field(
+        None, allow_inf_nan=False, description="Least metadata Score, not relevance"
+    )
+    min_relevance: float | None = Field(
+        None, ge=0, le=1, description="Least share of the best possible score"
+    )
+    post_type_ids: Numbers | None = None
+    tags_any: Words | None = None
+    tags_all: Words | None = None
+    created_after: Instant | None = None
+    created_before: Instant | None = None
+
+    def as_filter(self) -> Filter:
+        return Filter(
+            source_ids=_tuple(self.source_ids),
+            source_names=_tuple(self.source_names),
+            document_ids=None if self.doc_ids is None else _stored_ids(self.doc_ids),
+            min_score=self.min_score,
+            post_type_ids=_tuple(self.post_type_ids),
+            tags_any=_tuple(self.tags_any),
+            tags_all=_tuple(self.tags_all),
+            created_after_us=_instant_us(self.created_after),
+            created_before_us=_instant_us(self.created_before),
+        )
+
+
+def _stored_ids(given: Sequence[str]) -> tuple[str, ...]:
+    return tuple(filter(None, map(stored_id, given)))
+
+
+def _tuple(values: list[Any] | None) -> tuple[Any, ...] | None:
+    return None if values is None else tuple(values)
+
+
+def _instant_us(text: str | None) -> int | None:
+    return None if text is None else from_iso(text)
+
+
+class SearchReturn(Arguments):
+    include_title: bool = True
+    include_metadata: bool = True
+    include_snippets: bool = False
+
+
+class Clock:
+    """Measures a call for its `stats`, and says what is left of its time."""
+
+    def __init__(self) -> None:
+        self._started_s = time.perf_counter()
+
+    @property
+    def ms(self) -> float:
+        return round((time.perf_counter() - self._started_s) * 1000, 3)
+
+    @property
+    def left_s(self) -> float:
+        """For the search itself: it is interrupted then, not left running unheard."""
+        return max(0.05, RAG_SECONDS_MAX - (time.perf_counter() - self._started_s))
+
+
+def hits_wanted(k: int) -> int:
+    """What is asked for, within the cap; a caller that asks for more is told by `truncated`."""
+    return min(k, SEARCH_LIMIT_MAX)
+
+
+def shown_hit(
+    view: PassageView, scores: dict[str, Any], include: SearchReturn, snippet_text: str | None
+) -> Answer:
+    hit: Answer = {
+        "chunk_id": view.chunk_id,
+        "doc_id": view.document_id,
+        "source_id": view.source_id,
+        "source_name": view.source_name,
+        **scores,
+    }
+    if include.include_title:
+        hit["title"] = view.title
+    if include.include_metadata:
+        hit["metadata"] = view.metadata
+    if snippet_text is not None:
+        hit["snippet"] = snippet_text
+    return hit
+
+
+def search_answer(
+    hits: Sequence[Answer],
+    *,
+    k: int,
+    more: bool,
+    clock: Clock,
+    notes: Sequence[str] = (),
+    **stats: Any,
+) -> Answer:
+    """`more`: there are hits beyond these; only who asked for more than the cap misses them."""
+    answer: Answer = {
+        "results": [],
+        "truncated": more and k > SEARCH_LIMIT_MAX,
+        "stats": {**stats, "k_requested": k, "k_returned": len(hits), "ms": clock.ms},
+    }
+    if notes:
+        answer["note"] = "; ".join(notes)
+    kept = fit_items(hits, bytes_left(answer))
+    answer["results"] = kept
+    answer["truncated"] = answer["truncated"] or len(kept) < len(hits)
+    answer["stats"] |= {"k_returned": len(kept), "ms": clock.ms}
+    return answer
+
+
+def bytes_left(answer: Answer) -> int:
+    """For the items of an answer that is otherwise complete."""
+    return RAG_RESPONSE_BYTES_MAX - size_bytes(answer) - _SPARE_BYTES
+
+
+def shown_words(score: float) -> float:
+    """A keyword score as `score_fts`: between 0 and 1, higher is better."""
+    return round(word_relevance(score), 6)
+
+
+def shown_cosine(cosine: float) -> float:
+    """As `score_vec`. Stored vectors are rounded, so a cosine may end up a little over 1."""
+    return round(min(1.0, cosine), 6)
+
+
+def index_notes(reader: Reader, identity: str) -> list[str]:
+    """What a search by meaning cannot find yet."""
+    coverage = reader.vectors.coverage(identity)
+    if not coverage.pending:
+        return []
+    return [f"{coverage.pending} documents have no vectors yet"]
+
+
+def stored_id(given: str) -> str | None:
+    """A document's id in the form in which it is stored; None: no document can have it."""
+    try:
+        return normalize.document_id(given)
+    except InvalidArgument:
+        return None
+
+
+def place_of(chunk_id: str) -> tuple[str | None, int]:
+    """`<document>#<n>` → the document, as `stored_id` has it, and the number."""
+    document_id, mark, number = chunk_id.rpartition("#")
+    if not mark or not _CHUNK_NUMBER.fullmatch(number):
+        raise InvalidArgument(
+            f"{chunk_id[:ECHO_CHARS_MAX]!r} is not a chunk id (<document>#<number>).",
+            field="chunk_ids",
+        )
+    return stored_id(document_id), int(number)

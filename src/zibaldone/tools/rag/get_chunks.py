@@ -1,0 +1,91 @@
+"""rag.get_chunks: passages by id."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from zibaldone.limits import CHUNK_RESPONSE_BYTES_MAX, RAG_IDS_MAX, RAG_SECONDS_MAX
+from zibaldone.model.point import point_id
+from zibaldone.store.port import PassageView
+from zibaldone.tools.answer import fit_items
+from zibaldone.tools.rag.fields import ChunkId, Clock, bytes_left, place_of
+from zibaldone.tools.spec import Answer, Arguments, Call, ToolSpec
+
+
+class ChunkReturn(Arguments):
+    include_title: bool = True
+    include_doc_metadata: bool = True
+    include_chunk_metadata: bool = True
+
+
+class GetChunks(Arguments):
+    chunk_ids: list[ChunkId] = Field(min_length=1, max_length=RAG_IDS_MAX)
+    return_: ChunkReturn = Field(ChunkReturn(), validation_alias="return")
+
+
+async def handle(call: Call, given: GetChunks) -> Answer:
+    clock = Clock()
+    wanted = _once_each(given.chunk_ids)
+    views = await call.runtime.store.read(
+        call.principal.scope,
+        lambda reader: reader.lexical.passages_at(wanted),
+        seconds_max=clock.left_s,
+    )
+    present = [place for place in wanted if place in views]
+    answer: Answer = {
+        "chunks": [],
+        "missing": [name for place, name in wanted.items() if place not in views],
+        "truncated": False,
+        "stats": {"ms": clock.ms},
+    }
+    # As if all were left out: at most, each of them is either there or named there.
+    names = [wanted[place] for place in present]
+    left_bytes = bytes_left({**answer, "left_out": names})
+    kept = fit_items(
+        [_shown(views[place], given.return_) for place in present],
+        min(CHUNK_RESPONSE_BYTES_MAX, left_bytes),
+    )
+    answer["chunks"] = kept
+    if len(kept) < len(present):
+        answer |= {"truncated": True, "left_out": names[len(kept) :]}
+    return {**answer, "stats": {"ms": clock.ms}}
+
+
+def _once_each(given: list[str]) -> dict[tuple[str, int], str]:
+    """Each passage that is asked for, with the first of the names it is asked for by."""
+    wanted: dict[tuple[str, int], str] = {}
+    for name in given:
+        document_id, number = place_of(name)
+        wanted.setdefault((document_id or name, number), name)
+    return wanted
+
+
+def _shown(view: PassageView, include: ChunkReturn) -> Answer:
+    chunk: Answer = {"chunk_id": view.chunk_id, "doc_id": view.document_id}
+    if include.include_title:
+        chunk["title"] = view.title
+    chunk["body"] = view.text
+    if include.include_doc_metadata:
+        chunk["doc_metadata"] = view.metadata
+    if include.include_chunk_metadata:
+        chunk["chunk_metadata"] = {
+            "chunk_index": view.chunk_index,
+            "start": view.start,
+            "heading": view.heading,
+            "point_id": point_id(view.document_id, view.chunk_index),
+        }
+    return chunk
+
+
+TOOL = ToolSpec(
+    name="rag.get_chunks",
+    title="Passages by id",
+    description=(
+        "The text of passages by chunk id, in the order asked for; unknown ids are named, and "
+        "those that no longer fit."
+    ),
+    arguments=GetChunks,
+    effect="read",
+    handler=handle,
+    seconds_max=RAG_SECONDS_MAX,
+)

@@ -1,0 +1,80 @@
+"""reindex_missing, audit_sync and cleanup_orphans: the vectors and the documents, compared."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from zibaldone.errors import NotConfigured
+from zibaldone.index import sweep
+from zibaldone.index.worker import IndexWorker
+from zibaldone.tools.spec import Answer, Arguments, Call, ToolSpec
+
+_SECONDS_MAX = 120.0
+"""A look over everything; at a million passages it takes seconds."""
+
+
+class ReindexMissing(Arguments):
+    pass
+
+
+class AuditSync(Arguments):
+    heal: bool = Field(False, description="Also mend what is found")
+
+
+class CleanupOrphans(Arguments):
+    dry_run: bool = Field(True, description="Only count; nothing is removed")
+
+
+def _worker(call: Call) -> IndexWorker:
+    if call.runtime.index is None:
+        raise NotConfigured("No embedding model is installed, so there is no vector index.")
+    return call.runtime.index
+
+
+async def handle_reindex(call: Call, given: ReindexMissing) -> Answer:
+    del given
+    model_id = await _worker(call).model_id()
+    return {"queued": await sweep.enqueue_missing(call.runtime.store, model_id)}
+
+
+async def handle_audit(call: Call, given: AuditSync) -> Answer:
+    model_id = await _worker(call).model_id()
+    return await sweep.audit_sync(
+        call.runtime.store, model_id, heal=given.heal, shown_to=call.principal.scope
+    )
+
+
+async def handle_cleanup(call: Call, given: CleanupOrphans) -> Answer:
+    return await sweep.cleanup_orphans(call.runtime.store, dry_run=given.dry_run)
+
+
+REINDEX = ToolSpec(
+    name="reindex_missing",
+    title="Index what is missing",
+    description="Queue every document that lacks vectors, also those that failed before.",
+    arguments=ReindexMissing,
+    effect="admin",
+    handler=handle_reindex,
+    idempotent=True,
+    seconds_max=_SECONDS_MAX,
+)
+AUDIT = ToolSpec(
+    name="audit_sync",
+    title="Compare index and documents",
+    description="Count vectors without documents and documents without vectors; mend on request.",
+    arguments=AuditSync,
+    effect="admin",
+    handler=handle_audit,
+    idempotent=True,
+    seconds_max=_SECONDS_MAX,
+)
+CLEANUP = ToolSpec(
+    name="cleanup_orphans",
+    title="Remove orphaned vectors",
+    description="Remove vectors whose passage is gone; a dry run by default.",
+    arguments=CleanupOrphans,
+    effect="admin",
+    handler=handle_cleanup,
+    idempotent=True,
+    seconds_max=_SECONDS_MAX,
+)

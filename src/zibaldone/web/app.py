@@ -1,0 +1,108 @@
+"""The application: every path that is served, in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from zibaldone.errors import NotFound
+from zibaldone.protocol.surface import Surface
+from zibaldone.tools.spec import Runtime
+from zibaldone.web.auth import TOKEN_KEY, Authenticator
+from zibaldone.web.endpoint import McpEndpoint, NotificationStatus
+from zibaldone.web.gate import Gate
+from zibaldone.web.guard import Background, Guard, GuardRules
+from zibaldone.web.health import Health
+from zibaldone.web.http import Endpoint, HttpScope, Receive, Send, refuse_method
+from zibaldone.web.openapi import OpenApi
+from zibaldone.web.rest import DOCUMENTS_PATH, POSTED, Rest
+
+App = Endpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """What `wiring` decides about the web face."""
+
+    runtime: Runtime
+    authenticator: Authenticator
+    gate: Gate
+    guard: GuardRules
+    surfaces: Sequence[Surface]
+    capability_routes: Mapping[str, str] = field(default_factory=dict)
+    """First word of a URL → name of the profile that `/<word>/<token>/mcp` serves."""
+    notification_status: NotificationStatus = "auto"
+    extra_routes: Mapping[str, Endpoint] = field(default_factory=dict)
+    background: Sequence[Background] = ()
+
+
+def build_app(serving: Serving) -> App:
+    rest = Rest(serving.runtime, serving.authenticator, serving.gate)
+    health = Health(serving.runtime, serving.authenticator)
+    exact: dict[str, Endpoint] = {
+        "/documents": rest.admitted(rest.collection),
+        "/search": rest.admitted(rest.search),
+        "/kb/audit-sync": rest.admitted(rest.audit_sync),
+        **{url: rest.admitted(rest.posted(tool)) for url, tool in POSTED.items()},
+        "/health": _read_only(health.health),
+        "/metrics": _read_only(health.metrics),
+        "/openapi.json": _read_only(OpenApi().document),
+        **serving.extra_routes,
+    }
+    by_profile: dict[str, Endpoint] = {}
+    for surface in serving.surfaces:
+        endpoint = McpEndpoint(
+            surface,
+            serving.runtime,
+            serving.authenticator,
+            serving.gate,
+            serving.notification_status,
+        )
+        by_profile[surface.profile.name] = endpoint
+        exact[surface.profile.path] = endpoint
+        exact[surface.profile.path + "/"] = endpoint
+    capabilities = {
+        word: by_profile[profile] for word, profile in serving.capability_routes.items()
+    }
+    return Guard(
+        Router(exact, rest.admitted(rest.document), capabilities), serving.guard, serving.background
+    )
+
+
+def _read_only(endpoint: Endpoint) -> Endpoint:
+    async def serve(scope: HttpScope, receive: Receive, send: Send) -> None:
+        if scope["method"] in ("GET", "HEAD"):
+            await endpoint(scope, receive, send)
+        else:
+            await refuse_method(scope, send, "GET")
+
+    return serve
+
+
+class Router:
+    def __init__(
+        self,
+        exact: Mapping[str, Endpoint],
+        document: Endpoint,
+        capabilities: Mapping[str, Endpoint],
+    ) -> None:
+        self._exact = exact
+        self._document = document
+        self._capabilities = capabilities
+
+    async def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> None:
+        path: str = scope["path"]
+        endpoint = self._exact.get(path)
+        if endpoint is None:
+            endpoint = self._pattern(path, scope)
+        await endpoint(scope, receive, send)
+
+    def _pattern(self, path: str, scope: HttpScope) -> Endpoint:
+        if path.startswith(DOCUMENTS_PATH):
+            return self._document
+        match path.rstrip("/").split("/"):
+            case ["", word, token, "mcp"] if word in self._capabilities:
+                scope[TOKEN_KEY] = token
+                return self._capabilities[word]
+        # The path is not repeated: it may hold a token that was sent to the wrong address.
+        raise NotFound("Nothing is served here; /openapi.json lists what is.")

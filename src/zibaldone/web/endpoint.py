@@ -1,0 +1,202 @@
+"""The MCP endpoint over HTTP: authenticate → negotiate → read → admit → dispatch → frame.
+
+Stateless: nothing is remembered between two requests, so a restart ends no session.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from zibaldone.errors import MethodNotAllowed
+from zibaldone.protocol.admission import METHOD_HEADER, VERSION_HEADER, UnsupportedLegacy, admit
+from zibaldone.protocol.dispatch import Envelope, dispatch, dispatch_batch
+from zibaldone.protocol.jsonrpc import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    Message,
+    ProtocolError,
+    dumps,
+    error_envelope,
+    id_of,
+    parse_body,
+    parse_message,
+)
+from zibaldone.protocol.methods import Request
+from zibaldone.protocol.negotiate import ACCEPTABLE, Format, parse_accept
+from zibaldone.protocol.surface import Surface
+from zibaldone.protocol.versions import ASSUMED_LEGACY, NEWEST_MODERN, VERSIONS, Version
+from zibaldone.tools.spec import Call, Runtime
+from zibaldone.web.auth import Authenticator
+from zibaldone.web.gate import Gate
+from zibaldone.web.http import (
+    JSON_TYPE,
+    Header,
+    HttpScope,
+    Receive,
+    Send,
+    header,
+    read_body,
+    request_id,
+    send_body,
+    send_error,
+    send_json,
+)
+from zibaldone.web.stream import Notify, send_frame, send_stream
+
+NotificationStatus = Literal["auto", "202", "204"]
+
+
+@dataclass(slots=True)  # made for every request: frozen costs three times as much
+class Exchange:
+    """One HTTP request on its way through the endpoint."""
+
+    scope: HttpScope
+    receive: Receive
+    send: Send
+    format: Format
+    may_stream: bool
+    call: Call
+
+    def header(self, name: bytes) -> str | None:
+        return header(self.scope, name)
+
+    async def respond(
+        self, envelope: Any, status: int = 200, headers: Iterable[Header] = ()
+    ) -> None:
+        # Clients read an error with an error status as JSON, whatever they prefer otherwise.
+        if self.format == "sse" and status < 400:
+            await send_frame(self.scope, self.send, status, envelope, headers)
+        else:
+            body = dumps(envelope)
+            await send_body(self.scope, self.send, status, body, (JSON_TYPE, *headers))
+
+
+class McpEndpoint:
+    def __init__(
+        self,
+        surface: Surface,
+        runtime: Runtime,
+        authenticator: Authenticator,
+        gate: Gate,
+        notification_status: NotificationStatus = "auto",
+    ) -> None:
+        self._surface = surface
+        self._runtime = runtime
+        self._authenticator = authenticator
+        self._gate = gate
+        self._notification_status = notification_status
+
+    async def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> None:
+        principal = await self._authenticator.authenticate(scope, self._surface.profile)
+        match scope["method"]:
+            case "POST":
+                call = Call(self._runtime, principal, request_id(scope))
+                self._gate.enter(principal)
+                try:
+                    await self._post(scope, receive, send, call)
+                finally:
+                    self._gate.leave(principal)
+            case "GET" | "HEAD":
+                await self._info(scope, send)
+            case "DELETE":
+                # Ending a session that was never kept.
+                await send_body(scope, send, 204, b"", ())
+            case _:
+                error = MethodNotAllowed("Use POST here.")
+                await send_error(scope, send, error, [(b"allow", b"POST, GET, DELETE")])
+
+    async def _info(self, scope: HttpScope, send: Send) -> None:
+        accept = parse_accept(_accept(scope))
+        if accept.wants_sse and not accept.wants_json:
+            refusal = ProtocolError(INVALID_REQUEST, "There is no stream to GET here; use POST.")
+            body = dumps(error_envelope(None, refusal))
+            await send_body(scope, send, 405, body, (JSON_TYPE, (b"allow", b"POST")))
+        else:
+            await send_json(scope, send, 200, self._surface.info())
+
+    async def _post(self, scope: HttpScope, receive: Receive, send: Send, call: Call) -> None:
+        accept = parse_accept(_accept(scope))
+        exchange = Exchange(scope, receive, send, accept.format, accept.wants_sse, call)
+        if accept.is_unsupported:
+            refusal = error_envelope(None, ProtocolError(PARSE_ERROR, ACCEPTABLE))
+            await exchange.respond(refusal, 406)
+            return
+        body = await read_body(receive, self._runtime.limits.request_body_bytes_max)
+        value: Any = None
+        try:
+            value = parse_body(body)
+            if isinstance(value, list):
+                await self._batch(exchange, value)
+                return
+            message = parse_message(value)
+        except ProtocolError as error:
+            is_refused = isinstance(error, UnsupportedLegacy)
+            status = 400 if is_refused or _header_version(exchange).era == "modern" else 200
+            await exchange.respond(error_envelope(id_of(value), error), status)
+            return
+        await self._message(exchange, message)
+
+    async def _message(self, exchange: Exchange, message: Message) -> None:
+        if not message.is_request:
+            await self._accept_silently(exchange)
+            return
+        try:
+            version = admit(message, exchange.header)
+        except ProtocolError as error:
+            await exchange.respond(error_envelope(message.id, error), 400)
+            return
+        tool = self._surface.tool_of(message)
+        if tool is not None:
+            principal = exchange.call.principal
+            self._authenticator.require_scope(principal, tool.effect, self._surface.profile)
+        if exchange.may_stream and self._surface.streams(message):
+            await self._stream(exchange, message, version)
+            return
+        envelope, status = await dispatch(Request(message, version, self._surface, exchange.call))
+        headers: tuple[Header, ...] = ()
+        if message.method == "initialize" and "result" in envelope:
+            headers = ((b"mcp-session-id", secrets.token_hex(16).encode()),)
+        await exchange.respond(envelope, status, headers)
+
+    async def _stream(self, exchange: Exchange, message: Message, version: Version) -> None:
+        async def work(notify: Notify) -> Envelope:
+            call = exchange.call.with_notify(notify, message.meta.get("progressToken"))
+            envelope, _ = await dispatch(Request(message, version, self._surface, call))
+            return envelope
+
+        await send_stream(exchange.scope, exchange.receive, exchange.send, work)
+
+    async def _batch(self, exchange: Exchange, values: list[Any]) -> None:
+        version = _header_version(exchange)
+        stated = exchange.header(VERSION_HEADER)
+        if version.era == "legacy" and stated is not None and stated not in VERSIONS:
+            raise UnsupportedLegacy(stated)
+        envelopes = await dispatch_batch(values, version, self._surface, exchange.call)
+        if envelopes:
+            await exchange.respond(envelopes)
+        else:
+            await self._accept_silently(exchange)
+
+    async def _accept_silently(self, exchange: Exchange) -> None:
+        """Notifications get no envelope: 204 by the older contract, 202 by the newer one."""
+        status = self._notification_status
+        if status == "auto":
+            status = "204" if exchange.header(VERSION_HEADER) is None else "202"
+        await send_body(exchange.scope, exchange.send, int(status), b"", ())
+
+
+def _accept(scope: HttpScope) -> str | None:
+    """The Accept header; a client may spread it over several lines."""
+    lines = [value for name, value in scope["headers"] if name == b"accept"]
+    return b",".join(lines).decode("latin-1") if lines else None
+
+
+def _header_version(exchange: Exchange) -> Version:
+    """What the headers alone say: enough to answer a body that could not be read."""
+    stated = VERSIONS.get(exchange.header(VERSION_HEADER) or "")
+    if stated is None and exchange.header(METHOD_HEADER) is not None:
+        return NEWEST_MODERN
+    return stated or ASSUMED_LEGACY

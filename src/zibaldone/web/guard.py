@@ -1,0 +1,171 @@
+"""What every request must pass before any route sees it: body size, Host, Origin.
+
+It wraps the whole application, so that no route can be added without it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from zibaldone.errors import (
+    Forbidden,
+    Internal,
+    PayloadTooLarge,
+    RequestError,
+    ZibaldoneError,
+)
+from zibaldone.web.http import (
+    EXTRA_HEADERS_KEY,
+    ClientGone,
+    Endpoint,
+    Header,
+    HttpScope,
+    Receive,
+    Send,
+    has_started,
+    header,
+    request_id,
+    send_body,
+    send_error,
+)
+
+Background = Callable[[], Coroutine[Any, Any, None]]
+
+_log = logging.getLogger("zibaldone.web")
+
+_LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
+
+
+class Misdirected(RequestError):
+    code = "MISDIRECTED_REQUEST"
+    status = 421
+
+
+@dataclass(frozen=True, slots=True)
+class GuardRules:
+    body_bytes_max: int
+    allowed_hosts: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
+
+
+_PREFLIGHT: tuple[Header, ...] = (
+    (b"access-control-allow-methods", b"GET, POST, PUT, PATCH, DELETE"),
+    (
+        b"access-control-allow-headers",
+        b", ".join(
+            (
+                b"accept",
+                b"authorization",
+                b"content-type",
+                b"mcp-method",
+                b"mcp-name",
+                b"mcp-protocol-version",
+                b"mcp-session-id",
+                b"x-api-key",
+                b"x-request-id",
+            )
+        ),
+    ),
+    (b"access-control-max-age", b"600"),
+)
+
+
+class Guard:
+    def __init__(
+        self, inner: Endpoint, rules: GuardRules, background: Sequence[Background] = ()
+    ) -> None:
+        self._inner = inner
+        self._background = background
+        self._rules = rules
+        self._hosts = _LOOPBACK_NAMES | {host.lower() for host in rules.allowed_hosts}
+
+    async def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await _follow_lifespan(receive, send, self._background)
+            return
+        if scope["type"] != "http":
+            return  # a websocket: closing without accepting refuses it
+        cors_headers = self._cors_headers(scope)
+        if cors_headers:
+            scope[EXTRA_HEADERS_KEY] = cors_headers
+        try:
+            self._check(scope)
+            if scope["method"] == "OPTIONS" and cors_headers:
+                await send_body(scope, send, 204, b"", _PREFLIGHT)
+            else:
+                await self._inner(scope, receive, send)
+        except ClientGone:
+            return
+        except ZibaldoneError as error:
+            if not has_started(scope):
+                await send_error(scope, send, error)
+        except Exception:
+            _log.exception("request %s failed", request_id(scope))
+            if not has_started(scope):
+                message = "The request failed; the server's log has the reason under its id."
+                await send_error(scope, send, Internal(message))
+
+    def _cors_headers(self, scope: HttpScope) -> tuple[Header, ...]:
+        """For pages that the operator allowed by name, and no others."""
+        if not self._rules.allowed_origins:
+            return ()
+        origin = header(scope, b"origin")
+        if origin is None or origin not in self._rules.allowed_origins:
+            return ()
+        return (
+            (b"access-control-allow-origin", origin.encode("latin-1")),
+            (b"access-control-expose-headers", b"mcp-session-id, www-authenticate, x-request-id"),
+            (b"vary", b"origin"),
+        )
+
+    def _check(self, scope: HttpScope) -> None:
+        length = header(scope, b"content-length")
+        if length is not None and length.isdecimal() and int(length) > self._rules.body_bytes_max:
+            raise PayloadTooLarge(
+                f"The request body is over {self._rules.body_bytes_max} bytes.",
+                bytes_max=self._rules.body_bytes_max,
+            )
+        # A page of another site can make a browser call loopback under a name of its own
+        # (DNS rebinding); the Host header gives it away.
+        host = header(scope, b"host")
+        if host is not None and not self._is_ours(host):
+            raise Misdirected(
+                "This server does not answer to that Host; the setting allowed_hosts names those "
+                "it does."
+            )
+        origin = header(scope, b"origin")
+        if origin is not None and not self._may_call(origin):
+            raise Forbidden(
+                "Pages of that origin may not call this server; see the setting allowed_origins."
+            )
+
+    def _is_ours(self, host: str) -> bool:
+        name = host.lower()
+        return name in self._hosts or _without_port(name) in self._hosts
+
+    def _may_call(self, origin: str) -> bool:
+        if origin in self._rules.allowed_origins:
+            return True
+        scheme, mark, rest = origin.lower().partition("://")
+        return bool(mark) and scheme in ("http", "https") and _without_port(rest) in _LOOPBACK_NAMES
+
+
+async def _follow_lifespan(receive: Receive, send: Send, background: Sequence[Background]) -> None:
+    """Work beside the requests runs from the server's start to its end."""
+    await receive()
+    tasks = [asyncio.create_task(work()) for work in background]
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await send({"type": "lifespan.shutdown.complete"})
+
+
+def _without_port(authority: str) -> str:
+    name, colon, port = authority.rpartition(":")
+    return name if colon and port.isdigit() else authority

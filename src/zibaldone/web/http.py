@@ -1,0 +1,145 @@
+"""The little of HTTP that every endpoint needs, straight on ASGI.
+
+Endpoints are ASGI applications, not framework handlers: a framework's request and response objects
+would cost as much as the whole rest of a read (docs/benchmarks.md, "HTTP").
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any
+
+import orjson
+
+from zibaldone.errors import (
+    BadRequest,
+    InsufficientScope,
+    IssuerUnavailable,
+    MethodNotAllowed,
+    PayloadTooLarge,
+    TooManyRequests,
+    Unauthenticated,
+    ZibaldoneError,
+)
+from zibaldone.limits import REQUEST_ID_CHARS_MAX
+
+HttpScope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Endpoint = Callable[[HttpScope, Receive, Send], Awaitable[None]]
+Header = tuple[bytes, bytes]
+
+JSON_TYPE: Header = (b"content-type", b"application/json; charset=utf-8")
+_REQUEST_ID = re.compile(rf"[\w.:/+=@-]{{1,{REQUEST_ID_CHARS_MAX}}}", re.ASCII)
+
+# What is known of a request is kept in its scope, under names of our own.
+_HEADERS_KEY = "zibaldone.headers"
+_REQUEST_ID_KEY = "zibaldone.request_id"
+_STARTED_KEY = "zibaldone.answer_started"
+EXTRA_HEADERS_KEY = "zibaldone.extra_headers"
+"""Headers that every answer to this request carries."""
+
+
+class ClientGone(Exception):
+    """The client closed the connection before its request was complete."""
+
+
+def header(scope: HttpScope, name: bytes) -> str | None:
+    """A header's value, stripped; None when it is absent. Of several, the first."""
+    headers: dict[bytes, bytes] | None = scope.get(_HEADERS_KEY)
+    if headers is None:
+        headers = scope[_HEADERS_KEY] = dict(reversed(scope["headers"]))
+    value = headers.get(name)
+    return None if value is None else value.decode("latin-1").strip()
+
+
+def request_id(scope: HttpScope) -> str:
+    """The caller's X-Request-ID if it is sound, else one of ours; the same for a whole request."""
+    known: str | None = scope.get(_REQUEST_ID_KEY)
+    if known is None:
+        given = header(scope, b"x-request-id")
+        is_sound = given is not None and _REQUEST_ID.fullmatch(given)
+        known = given if given and is_sound else f"{random.getrandbits(64):016x}"
+        scope[_REQUEST_ID_KEY] = known
+    return known
+
+
+async def read_body(receive: Receive, bytes_max: int) -> bytes:
+    parts: list[bytes] = []
+    size_bytes = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        part = message.get("body", b"")
+        size_bytes += len(part)
+        if size_bytes > bytes_max:
+            raise PayloadTooLarge(
+                f"The request body is over {bytes_max} bytes.", bytes_max=bytes_max
+            )
+        parts.append(part)
+        if not message.get("more_body", False):
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def parse_object(body: bytes) -> dict[str, Any]:
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError as problem:
+        raise BadRequest(f"The body is not valid JSON: {problem}", field="body") from None
+    if not isinstance(value, dict):
+        raise BadRequest("The body must be a JSON object.", field="body")
+    return value
+
+
+def has_started(scope: HttpScope) -> bool:
+    """Has an answer begun? Then no other can be given."""
+    return _STARTED_KEY in scope
+
+
+async def send_start(scope: HttpScope, send: Send, status: int, headers: Iterable[Header]) -> None:
+    scope[_STARTED_KEY] = True
+    told = [*headers, (b"x-request-id", request_id(scope).encode())]
+    told += scope.get(EXTRA_HEADERS_KEY, ())
+    await send({"type": "http.response.start", "status": status, "headers": told})
+
+
+async def send_body(
+    scope: HttpScope, send: Send, status: int, body: bytes, headers: Iterable[Header]
+) -> None:
+    length = () if status == 204 else ((b"content-length", b"%d" % len(body)),)
+    await send_start(scope, send, status, (*headers, *length))
+    is_head = scope["method"] == "HEAD"
+    await send({"type": "http.response.body", "body": b"" if is_head else body})
+
+
+async def send_json(
+    scope: HttpScope, send: Send, status: int, value: Any, headers: Iterable[Header] = ()
+) -> None:
+    await send_body(scope, send, status, orjson.dumps(value), (JSON_TYPE, *headers))
+
+
+async def send_error(
+    scope: HttpScope, send: Send, error: ZibaldoneError, headers: Iterable[Header] = ()
+) -> None:
+    value = {
+        "code": error.code,
+        "message": error.message,
+        "details": error.details,
+        "request_id": request_id(scope),
+    }
+    told: list[Header] = []
+    if isinstance(error, Unauthenticated | InsufficientScope):
+        told.append((b"www-authenticate", error.challenge.encode()))
+    if isinstance(error, TooManyRequests | IssuerUnavailable):
+        told.append((b"retry-after", str(error.details.get("retry_after", 1)).encode()))
+    body = orjson.dumps(value, default=str)
+    await send_body(scope, send, error.status, body, (JSON_TYPE, *told, *headers))
+
+
+async def refuse_method(scope: HttpScope, send: Send, allowed: str) -> None:
+    error = MethodNotAllowed(f"Use {allowed} here.", allowed=allowed.split(", "))
+    await send_error(scope, send, error, [(b"allow", allowed.encode())])

@@ -1,0 +1,151 @@
+"""Access tokens of the trusted issuer: signature, issuer, audience, time → who calls.
+
+Only signed tokens (JWT, RFC 9068) are read; the issuer is never asked about a single one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from zibaldone.access.principal import EFFECTS, NAMESPACE_DEFAULT, Effect, Principal, Scope
+from zibaldone.errors import InsufficientScope, InvalidArgument, Unauthenticated
+from zibaldone.limits import (
+    SUBJECT_CHARS_MAX,
+    TOKEN_CHARS_MAX,
+    TOKEN_LEEWAY_SECONDS,
+    TOKENS_KNOWN_MAX,
+)
+from zibaldone.text import normalize
+from zibaldone.tools.profiles import Profile
+from zibaldone.web.issuer import ALGORITHMS, IssuerKeys, VerifyingKey, oauth_library
+from zibaldone.web.resource import ProtectedResource, scope_of
+
+NAMESPACE_CLAIM = "zibaldone_namespace"
+PREFIX_CLAIM = "zibaldone_prefix"
+_KEY_ID_START = "oauth:"
+_REQUIRED_CLAIMS = ("iss", "aud", "exp", "sub")
+_SAFE_SUBJECT = re.compile(rf"[\w.:/+=@|-]{{1,{SUBJECT_CHARS_MAX}}}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownToken:
+    """A token that was found good, for as long as the key that says so is the issuer's."""
+
+    key: VerifyingKey
+    key_id: str | None
+    algorithm: str
+    expires_at_s: float
+    principal: Principal
+
+
+class TokenVerifier:
+    def __init__(self, keys: IssuerKeys, resource: ProtectedResource, audience: str = "") -> None:
+        self._jwt = oauth_library("jwt")
+        self._keys = keys
+        self._resource = resource
+        self._audience = audience
+        self._known: dict[tuple[bytes, str], KnownToken] = {}
+
+    async def __call__(self, token: str, profile: Profile | None) -> Principal:
+        """The caller; Unauthenticated if the token is not good here, whatever it is good for."""
+        name = (hashlib.sha256(token.encode()).digest(), profile.path if profile else "")
+        known = self._known.get(name)
+        if (
+            known is not None
+            and time.time() < known.expires_at_s + TOKEN_LEEWAY_SECONDS
+            and await self._keys.find(known.key_id, known.algorithm) is known.key
+        ):
+            return known.principal
+        known = await self._checked(token, profile)
+        self._known.pop(name, None)
+        if len(self._known) >= TOKENS_KNOWN_MAX:
+            del self._known[next(iter(self._known))]
+        self._known[name] = known
+        return known.principal
+
+    async def _checked(self, token: str, profile: Profile | None) -> KnownToken:
+        key_id, algorithm = self._header(token)
+        key = await self._keys.find(key_id, algorithm)
+        if key is None:
+            raise Unauthenticated("The token is signed with a key that is not its issuer's.")
+        claims = self._claims(token, key, algorithm, profile)
+        principal = Principal(
+            key_id=_KEY_ID_START + _shown(claims["sub"]),
+            scope=_scope(claims),
+            effects=_effects(claims),
+            by_token=True,
+        )
+        return KnownToken(key, key_id, algorithm, float(claims["exp"]), principal)
+
+    def _header(self, token: str) -> tuple[str | None, str]:
+        if len(token) > TOKEN_CHARS_MAX or not token.isascii() or token.count(".") != 2:
+            raise Unauthenticated("That is neither a known API key nor a token of the issuer.")
+        try:
+            header = self._jwt.get_unverified_header(token)
+        except (self._jwt.PyJWTError, ValueError, RecursionError):
+            raise Unauthenticated("The token cannot be read.") from None
+        algorithm = header.get("alg")
+        if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
+            raise Unauthenticated("The token is not signed in a way that is accepted.")
+        return header.get("kid"), algorithm
+
+    def _claims(
+        self, token: str, key: VerifyingKey, algorithm: str, profile: Profile | None
+    ) -> dict[str, Any]:
+        audiences = (self._audience,) if self._audience else self._resource.audiences(profile)
+        try:
+            claims: dict[str, Any] = self._jwt.decode(
+                token,
+                key.public_key,
+                algorithms=[algorithm],
+                audience=audiences,
+                issuer=self._keys.issuer,
+                leeway=TOKEN_LEEWAY_SECONDS,
+                options={"require": list(_REQUIRED_CLAIMS), "enforce_minimum_key_length": True},
+            )
+        except self._jwt.ExpiredSignatureError:
+            raise Unauthenticated("The token has expired.") from None
+        except self._jwt.InvalidAudienceError:
+            raise Unauthenticated("The token was made for another audience.") from None
+        except self._jwt.InvalidIssuerError:
+            raise Unauthenticated("The token is of another issuer.") from None
+        except self._jwt.MissingRequiredClaimError as problem:
+            raise Unauthenticated(f"The token has no claim {problem.claim!r}.") from None
+        except (self._jwt.PyJWTError, ValueError, TypeError, OverflowError):
+            raise Unauthenticated("The token is not valid.") from None
+        return claims
+
+
+def _shown(subject: str) -> str:
+    """Fit for a log line; a subject that is not is named by its hash, still one for each."""
+    if _SAFE_SUBJECT.fullmatch(subject):
+        return subject
+    return "sha256-" + hashlib.sha256(subject.encode(errors="replace")).hexdigest()[:32]
+
+
+def _scope(claims: dict[str, Any]) -> Scope:
+    """Where the caller may go. A claim that cannot be understood opens nothing."""
+    namespace = claims.get(NAMESPACE_CLAIM, NAMESPACE_DEFAULT)
+    prefix = claims.get(PREFIX_CLAIM, "")
+    for name, value in ((NAMESPACE_CLAIM, namespace), (PREFIX_CLAIM, prefix)):
+        if not isinstance(value, str):
+            raise Unauthenticated(f"The token's claim {name} is not a text.")
+    try:
+        return Scope(normalize.namespace(namespace), normalize.prefix(prefix, PREFIX_CLAIM))
+    except InvalidArgument as problem:
+        raise Unauthenticated(f"The token's claims: {problem.message}") from None
+
+
+def _effects(claims: dict[str, Any]) -> frozenset[Effect]:
+    granted = claims.get("scope", claims.get("scp", ()))  # the latter is what some issuers write
+    words = granted.split() if isinstance(granted, str) else granted
+    if not isinstance(words, list | tuple):
+        words = ()
+    effects = frozenset(effect for effect in EFFECTS if scope_of(effect) in words)
+    if not effects:
+        raise InsufficientScope("The token has no scope of this server.")
+    return effects

@@ -1,0 +1,118 @@
+"""What an OAuth client must know of this server: metadata (RFC 9728) and challenges.
+
+The server is one resource (`public_url`) and each profile another below it, so that a token can be
+asked for the whole or for one profile alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from zibaldone.access.principal import EFFECTS, Effect
+from zibaldone.errors import ConfigurationError
+from zibaldone.tools.catalog import BY_NAME
+from zibaldone.tools.profiles import Profile
+from zibaldone.web.http import Endpoint, HttpScope, Receive, Send, refuse_method, send_json
+
+WELL_KNOWN = "/.well-known/oauth-protected-resource"
+SCOPE_START = "zibaldone:"
+_EVERYTHING = tuple(BY_NAME)
+
+
+def scope_of(effect: Effect) -> str:
+    return SCOPE_START + effect
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectedResource:
+    public_url: str
+    issuer: str
+    profiles: tuple[Profile, ...]
+
+    def __post_init__(self) -> None:
+        url = urlsplit(self.public_url)
+        is_sound = url.scheme in ("http", "https") and url.hostname and self.public_url.isascii()
+        if not is_sound or url.query or url.fragment or "@" in url.netloc or '"' in url.path:
+            raise ConfigurationError(
+                f"public_url: {self.public_url!r} is not the address clients use, such as "
+                "https://kb.example.org; oauth_issuer needs it."
+            )
+        object.__setattr__(self, "public_url", self.public_url.rstrip("/"))
+
+    def url(self, profile: Profile | None) -> str:
+        return self.public_url + (profile.path if profile else "")
+
+    def metadata_url(self, profile: Profile | None) -> str:
+        """The well-known part goes between host and path (RFC 9728, section 3.1)."""
+        url = urlsplit(self.url(profile))
+        return f"{url.scheme}://{url.netloc}{WELL_KNOWN}{url.path}"
+
+    def audiences(self, profile: Profile | None) -> tuple[str, ...]:
+        """What a token for the profile may be made for; None is what lies beside the profiles."""
+        urls = {self.public_url, self.url(profile)}
+        # Some clients write an address without a path with its slash.
+        return tuple(form for url in urls for form in (url, url + "/"))
+
+    def scopes(self, profile: Profile | None) -> tuple[str, ...]:
+        """Those that some tool of the profile asks for, and reading, which resources ask for."""
+        tools = profile.tools if profile else _EVERYTHING
+        # What is the operator's is not asked for by clients on their own; an issuer can grant it.
+        needed = {"read", *(BY_NAME[name].effect for name in tools)} - {"admin"}
+        return tuple(scope_of(effect) for effect in EFFECTS if effect in needed)
+
+    def metadata(self, profile: Profile | None) -> dict[str, Any]:
+        return {
+            "resource": self.url(profile),
+            "authorization_servers": [self.issuer],
+            "scopes_supported": list(self.scopes(profile)),
+            "bearer_methods_supported": ["header"],
+            "resource_name": f"Zibaldone ({profile.name})" if profile else "Zibaldone",
+        }
+
+    def challenge(
+        self,
+        profile: Profile | None,
+        *,
+        error: str = "",
+        description: str = "",
+        scopes: tuple[str, ...] = (),
+    ) -> str:
+        """A WWW-Authenticate value; a caller who sent no token at all gets no error in it."""
+        parameters = {
+            "error": error,
+            "error_description": description.replace('"', "'"),
+            "scope": " ".join(scopes or self.scopes(profile)),
+            "resource_metadata": self.metadata_url(profile),
+        }
+        return "Bearer " + ", ".join(
+            f'{name}="{text}"' for name, text in parameters.items() if text
+        )
+
+    def routes(self) -> dict[str, Endpoint]:
+        """Every path at which a client may look for metadata, open to all."""
+        return {
+            path: _document(self.metadata(profile))
+            for profile in (None, *self.profiles)
+            for path in self._paths(profile)
+        }
+
+    def _paths(self, profile: Profile | None) -> Iterator[str]:
+        # Below a path of its own, the proxy in front may pass it on or take it off.
+        for start in {"", urlsplit(self.public_url).path}:
+            path = WELL_KNOWN + start + (profile.path if profile else "")
+            yield path
+            yield path + "/"
+
+
+def _document(metadata: dict[str, Any]) -> Endpoint:
+    async def serve(scope: HttpScope, receive: Receive, send: Send) -> None:
+        del receive
+        if scope["method"] in ("GET", "HEAD"):
+            await send_json(scope, send, 200, metadata)
+        else:
+            await refuse_method(scope, send, "GET")
+
+    return serve

@@ -1,0 +1,66 @@
+"""Event streams: one frame for one answer, or several while a tool reports its progress."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+from zibaldone.protocol.jsonrpc import dumps_line
+from zibaldone.web.http import Header, HttpScope, Receive, Send, send_body, send_start
+
+SSE_HEADERS: tuple[Header, ...] = (
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"x-accel-buffering", b"no"),
+)
+
+
+def frame(envelope: Any) -> bytes:
+    return b"event: message\ndata: " + dumps_line(envelope) + b"\n\n"
+
+
+async def send_frame(
+    scope: HttpScope, send: Send, status: int, envelope: Any, headers: Iterable[Header]
+) -> None:
+    await send_body(scope, send, status, frame(envelope), (*SSE_HEADERS, *headers))
+
+
+Notify = Callable[[str, dict[str, Any]], Awaitable[None]]
+
+
+async def send_stream(
+    scope: HttpScope,
+    receive: Receive,
+    send: Send,
+    work: Callable[[Notify], Awaitable[Any]],
+) -> None:
+    """Run `work`, sending what it notifies as it happens and its envelope last.
+
+    A client that closes the stream cancels the work.
+    """
+    await send_start(scope, send, 200, SSE_HEADERS)
+
+    async def notify(method: str, params: dict[str, Any]) -> None:
+        message = {"jsonrpc": "2.0", "method": method, "params": params}
+        await send({"type": "http.response.body", "body": frame(message), "more_body": True})
+
+    async def run() -> Any:
+        return await work(notify)
+
+    working = asyncio.create_task(run())
+    gone = asyncio.create_task(_until_gone(receive))
+    try:
+        await asyncio.wait((working, gone), return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            body = frame(working.result())
+            await send({"type": "http.response.body", "body": body, "more_body": False})
+    finally:
+        working.cancel()
+        gone.cancel()
+        await asyncio.gather(working, gone, return_exceptions=True)
+
+
+async def _until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
