@@ -22,7 +22,7 @@ from itertools import count
 from pathlib import Path
 
 from benchmarks.report import Finding, microseconds, paired_ratio, table
-from zibaldone.access.principal import Scope
+from zibaldone.access.principal import Tenant
 from zibaldone.keep.commit import Actor
 from zibaldone.keep.create import NewDocument, create
 from zibaldone.limits import Limits
@@ -91,7 +91,7 @@ def _stretch(way: Way, writers: int, seconds: float) -> float:
     async def write() -> None:
         nonlocal done
         while time.perf_counter() - started_s < seconds:
-            await way.store.write(Scope(), work)
+            await way.store.write(Tenant(), work)
             done += 1
 
     async def all_of_them() -> None:

@@ -15,7 +15,7 @@ from tests.index.index_state import assert_in_step
 from tests.store.backends import Sqlite
 from tests.store.invariants import broken_invariants
 from tests.store.kept import Kept
-from zibaldone.access.principal import Scope
+from zibaldone.access.principal import Tenant
 from zibaldone.errors import Conflict, StorageCorrupt
 from zibaldone.index.recut import Recut, change_chunking
 from zibaldone.limits import RECUT_BATCH_CHARS, RECUT_BATCH_DOCUMENTS, Limits
@@ -148,7 +148,7 @@ def test_a_document_that_had_failed_gets_another_chance(kept: Kept, tables: Sqli
 
 
 def test_every_namespace_is_reached(kept: Kept, tables: Sqlite) -> None:
-    other = Scope(namespace="other")
+    other = Tenant(namespace="other")
     kept.create("here", LONG)
     kept.create("there", LONG, other)
     assert change(kept, BY_SIZE).documents == 2

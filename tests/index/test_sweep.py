@@ -16,7 +16,7 @@ from tests.index.embedders import Counting, Failing
 from tests.index.index_state import assert_in_step, right_vectors, stored_vectors
 from tests.store.backends import Sqlite
 from tests.store.kept import ACTOR, EVERYTHING, HASHED, Kept
-from zibaldone.access.principal import Scope
+from zibaldone.access.principal import Tenant
 from zibaldone.errors import EmbedderUnavailable
 from zibaldone.index import sweep
 from zibaldone.index.reindex import fill
@@ -38,7 +38,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(work)
 
 
-def audit(kept: Kept, *, heal: bool = False, shown_to: Scope = EVERYTHING) -> dict[str, Any]:
+def audit(kept: Kept, *, heal: bool = False, shown_to: Tenant = EVERYTHING) -> dict[str, Any]:
     model = model_id(kept)
     return run(sweep.audit_sync(kept.store, model, heal=heal, shown_to=shown_to))
 
@@ -92,13 +92,13 @@ class TestAudit:
     def test_it_names_no_document_that_the_caller_cannot_see(
         self, indexed: Kept, tables: Sqlite
     ) -> None:
-        indexed.create("theirs", "text", Scope("elsewhere"))
+        indexed.create("theirs", "text", Tenant("elsewhere"))
         drain(indexed, HASHED)
         tables.execute("DELETE FROM vectors")
         assert audit(indexed)["ghosts"] == 7
         assert "theirs" not in audit(indexed)["ghost_documents"]
-        assert audit(indexed, shown_to=Scope("elsewhere"))["ghost_documents"] == ["theirs"]
-        assert audit(indexed, shown_to=Scope(prefix="d/3"))["ghost_documents"] == ["d/3"]
+        assert audit(indexed, shown_to=Tenant("elsewhere"))["ghost_documents"] == ["theirs"]
+        assert audit(indexed, shown_to=Tenant(prefix="d/3"))["ghost_documents"] == ["d/3"]
 
     def test_much_is_counted_up_to_a_bound_and_said_to_be_cut(
         self, kept: Kept, tables: Sqlite

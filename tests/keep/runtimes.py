@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from zibaldone import settings
-from zibaldone.access.principal import LOCAL, Principal, Scope
+from zibaldone.access.principal import LOCAL, Principal, Tenant
 from zibaldone.errors import ZibaldoneError
 from zibaldone.tools.call import call as call_tool
 from zibaldone.tools.catalog import BY_NAME
@@ -32,9 +32,9 @@ def opened(data: Path) -> Iterator[Runtime]:
 class Caller:
     """Somebody who calls tools by name."""
 
-    def __init__(self, runtime: Runtime, scope: Scope = LOCAL.scope) -> None:
+    def __init__(self, runtime: Runtime, tenant: Tenant = LOCAL.tenant) -> None:
         self._runtime = runtime
-        self._principal = Principal(key_id="test", scope=scope)
+        self._principal = Principal(key_id="test", tenant=tenant)
 
     def __call__(self, tool: str, **arguments: Any) -> dict[str, Any]:
         call = Call(self._runtime, self._principal)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.keep.runtimes import Caller, opened
-from zibaldone.access.principal import Scope
+from zibaldone.access.principal import Tenant
 from zibaldone.errors import Ambiguous, InvalidArgument, NotFoundInContent
 from zibaldone.keep.patch import Replacement, apply
 from zibaldone.text import normalize
@@ -41,7 +41,7 @@ _namespaces = itertools.count()
 def test_lists_are_the_sorted_ids_with_that_start(
     runtime: Runtime, alive: set[str], deleted: set[str], prefixes: list[str], limit: int
 ) -> None:
-    caller = Caller(runtime, Scope(namespace=f"example-{next(_namespaces)}"))
+    caller = Caller(runtime, Tenant(namespace=f"example-{next(_namespaces)}"))
     for document_id in alive | deleted:
         caller("upload_document", path=document_id, content="")
     for document_id in deleted:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from zibaldone.access.principal import Scope
+from zibaldone.access.principal import Tenant
 from zibaldone.embed.hashed import Hashed
 from zibaldone.index.worker import IndexWorker
 from zibaldone.keep.commit import Actor, commit
@@ -25,7 +25,7 @@ from zibaldone.text.tokens import parse_query
 T = TypeVar("T")
 
 ACTOR = Actor("tester", "request-1")
-EVERYTHING = Scope()
+EVERYTHING = Tenant()
 HASHED = Hashed()
 
 
@@ -34,26 +34,26 @@ class Kept:
         self.store = store
         self.limits = limits
 
-    def write(self, work: Callable[[Writer], T], scope: Scope = EVERYTHING) -> T:
-        return asyncio.run(self.store.write(scope, work))
+    def write(self, work: Callable[[Writer], T], tenant: Tenant = EVERYTHING) -> T:
+        return asyncio.run(self.store.write(tenant, work))
 
     def read(
         self,
         work: Callable[[Reader], T],
-        scope: Scope = EVERYTHING,
+        tenant: Tenant = EVERYTHING,
         seconds_max: float | None = None,
     ) -> T:
-        return asyncio.run(self.store.read(scope, work, seconds_max=seconds_max))
+        return asyncio.run(self.store.read(tenant, work, seconds_max=seconds_max))
 
     def create(
-        self, path: str, body: str = "some text", scope: Scope = EVERYTHING, **more: Any
+        self, path: str, body: str = "some text", tenant: Tenant = EVERYTHING, **more: Any
     ) -> Document:
         new = NewDocument(path, body, **more)
-        return self.write(lambda writer: create(writer, new, ACTOR, self.limits)[0], scope)
+        return self.write(lambda writer: create(writer, new, ACTOR, self.limits)[0], tenant)
 
-    def update(self, path: str, scope: Scope = EVERYTHING, **changes: Any) -> Document:
+    def update(self, path: str, tenant: Tenant = EVERYTHING, **changes: Any) -> Document:
         return self.write(
-            lambda writer: update(writer, path, Changes(**changes), ACTOR, self.limits), scope
+            lambda writer: update(writer, path, Changes(**changes), ACTOR, self.limits), tenant
         )
 
     def patch(self, path: str, old: str, new: str) -> Document:
@@ -61,45 +61,49 @@ class Kept:
             lambda writer: patch(writer, path, [Replacement(old, new)], ACTOR, self.limits)[0]
         )
 
-    def delete(self, path: str, scope: Scope = EVERYTHING) -> Document:
-        return self.write(lambda writer: delete(writer, path, ACTOR), scope)
+    def delete(self, path: str, tenant: Tenant = EVERYTHING) -> Document:
+        return self.write(lambda writer: delete(writer, path, ACTOR), tenant)
 
     def commit(self, before: Document | None, after: Document) -> Document:
         return self.write(lambda writer: commit(writer, before, after, ACTOR))
 
-    def get(self, path: str, scope: Scope = EVERYTHING) -> Document | None:
-        return self.read(lambda reader: reader.documents.get(path), scope)
+    def get(self, path: str, tenant: Tenant = EVERYTHING) -> Document | None:
+        return self.read(lambda reader: reader.documents.get(path), tenant)
 
     def known(self, path: str) -> Document:
         document = self.get(path)
         assert document is not None, path
         return document
 
-    def heads(self, prefix: str = "", scope: Scope = EVERYTHING, **more: Any) -> list[DocumentHead]:
+    def heads(
+        self, prefix: str = "", tenant: Tenant = EVERYTHING, **more: Any
+    ) -> list[DocumentHead]:
         arguments = {"limit": 1_000, **more}
-        return self.read(lambda reader: reader.documents.heads(prefix, **arguments), scope)
+        return self.read(lambda reader: reader.documents.heads(prefix, **arguments), tenant)
 
-    def listing(self, prefix: str = "", scope: Scope = EVERYTHING, **more: Any) -> Listing:
+    def listing(self, prefix: str = "", tenant: Tenant = EVERYTHING, **more: Any) -> Listing:
         arguments = {"limit": 1_000, **more}
-        return self.read(lambda reader: reader.documents.listing(prefix, **arguments), scope)
+        return self.read(lambda reader: reader.documents.listing(prefix, **arguments), tenant)
 
-    def ids(self, prefix: str = "", scope: Scope = EVERYTHING, **more: Any) -> list[str]:
-        return [head.document_id for head in self.heads(prefix, scope, **more)]
+    def ids(self, prefix: str = "", tenant: Tenant = EVERYTHING, **more: Any) -> list[str]:
+        return [head.document_id for head in self.heads(prefix, tenant, **more)]
 
-    def scored(self, words: str, scope: Scope = EVERYTHING, prefix: str = "") -> list[Scored]:
+    def scored(self, words: str, tenant: Tenant = EVERYTHING, prefix: str = "") -> list[Scored]:
         query, wanted = parse_query(words), Filter(prefix=prefix)
         return self.read(
-            lambda reader: reader.lexical.search(query, limit=50, wanted=wanted), scope
+            lambda reader: reader.lexical.search(query, limit=50, wanted=wanted), tenant
         )
 
-    def search(self, words: str, scope: Scope = EVERYTHING, prefix: str = "") -> list[PassageView]:
+    def search(
+        self, words: str, tenant: Tenant = EVERYTHING, prefix: str = ""
+    ) -> list[PassageView]:
         """What a search shows, best first."""
-        keys = [key for key, _ in self.scored(words, scope, prefix)]
-        views = self.read(lambda reader: reader.lexical.passages(keys), scope)
+        keys = [key for key, _ in self.scored(words, tenant, prefix)]
+        views = self.read(lambda reader: reader.lexical.passages(keys), tenant)
         return [views[key] for key in keys]
 
-    def found(self, words: str, scope: Scope = EVERYTHING, prefix: str = "") -> set[str]:
-        return {view.document_id for view in self.search(words, scope, prefix)}
+    def found(self, words: str, tenant: Tenant = EVERYTHING, prefix: str = "") -> set[str]:
+        return {view.document_id for view in self.search(words, tenant, prefix)}
 
     def maintain(self, work: Callable[[Maintenance], T], *, write: bool = True) -> T:
         return asyncio.run(self.store.maintain(work, write=write))

@@ -18,7 +18,7 @@ import pytest
 from tests.server import Server, clean_environment
 from tests.store.invariants import broken_invariants
 from tests.store.kept import ACTOR, EVERYTHING, Kept
-from zibaldone.access.principal import Scope
+from zibaldone.access.principal import Tenant
 from zibaldone.keep.create import NewDocument, create
 from zibaldone.limits import Limits
 from zibaldone.store.open import DATABASE_NAME, open_store
@@ -260,6 +260,6 @@ def test_quick_reads_go_on_while_another_process_writes(
         assert found is not None
         assert found.body == "zebra"
     held.execute("ROLLBACK")
-    assert store.read_now(Scope(), lambda reader: reader.documents.get("a")) is not None
+    assert store.read_now(Tenant(), lambda reader: reader.documents.get("a")) is not None
     store.close()
     held.close()

@@ -20,7 +20,7 @@ from tests.server import clean_environment
 from tests.store import schema_snapshot
 from tests.store.kept import Kept
 from tests.store.schema_snapshot import schema_of
-from zibaldone.access.principal import Scope
+from zibaldone.access.principal import Tenant
 from zibaldone.errors import ConfigurationError, StorageUnavailable
 from zibaldone.limits import Limits
 from zibaldone.model.query import Filter
@@ -130,12 +130,12 @@ def test_documents_from_before_the_filters_are_found_and_filtered(tmp_path: Path
     store = open_store(tmp_path, Limits())
     try:
         kept = Kept(store, Limits())
-        assert kept.found("text", Scope("home")) == {"a/b"}
+        assert kept.found("text", Tenant("home")) == {"a/b"}
 
         def keys(wanted: Filter) -> list[int]:
             found = kept.read(
                 lambda reader: reader.lexical.search(parse_query("text"), limit=9, wanted=wanted),
-                Scope("home"),
+                Tenant("home"),
             )
             return [key for key, _ in found]
 

@@ -45,7 +45,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
             new = NewDocument(f"many/{number:06}", body="text")
             create(writer, new, Actor("test"), runtime.limits)
 
-    asyncio.run(runtime.store.write(LOCAL.scope, fill))
+    asyncio.run(runtime.store.write(LOCAL.tenant, fill))
     runtime.store.close()
     with Server(data) as server:
         yield server.client

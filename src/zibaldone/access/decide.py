@@ -13,7 +13,7 @@ def require_effect(principal: Principal, effect: Effect) -> None:
 
 def require_document(principal: Principal, document_id: str) -> None:
     """A write outside the caller's folder is refused aloud; a read there finds nothing."""
-    prefix = principal.scope.prefix
+    prefix = principal.tenant.prefix
     if not document_id.startswith(prefix):
         raise Forbidden(
             f"This key may only write under {prefix!r}.", field="path", allowed_prefix=prefix

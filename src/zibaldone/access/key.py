@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from zibaldone.access.principal import Effect, Principal, Scope
+from zibaldone.access.principal import Effect, Principal, Tenant
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class ApiKey:
     def principal(self) -> Principal:
         return Principal(
             key_id=self.key_id,
-            scope=Scope(self.namespace, self.path_prefix),
+            tenant=Tenant(self.namespace, self.path_prefix),
             effects=frozenset(self.effects),
             profiles=None if self.profiles is None else frozenset(self.profiles),
         )

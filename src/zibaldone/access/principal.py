@@ -12,7 +12,7 @@ NAMESPACE_DEFAULT = "default"
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class Tenant:
     """What a caller can see at all. The store applies it to every statement."""
 
     namespace: str = NAMESPACE_DEFAULT
@@ -24,7 +24,7 @@ class Scope:
 class Principal:
     key_id: str
     """Names the caller in the audit trail; never the secret."""
-    scope: Scope = Scope()
+    tenant: Tenant = Tenant()
     effects: frozenset[Effect] = frozenset(EFFECTS)
     profiles: frozenset[str] | None = None
     """Profiles the caller may use; None means all."""

@@ -109,14 +109,14 @@ class Importer:
         if self._dry_run:
             return self._session.run(
                 runtime.store.read(
-                    LOCAL.scope,
+                    LOCAL.tenant,
                     lambda reader: preview_import(reader, batch, actor, runtime.limits, existing),
                 )
             )
         started_s = time.monotonic()
         results = self._session.run(
             runtime.store.write(
-                LOCAL.scope,
+                LOCAL.tenant,
                 lambda writer: import_documents(writer, batch, actor, runtime.limits, existing),
             )
         )

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from zibaldone.access.key import ApiKey, secret_hash
-from zibaldone.access.principal import EFFECTS, NAMESPACE_DEFAULT, Effect, Scope
+from zibaldone.access.principal import EFFECTS, NAMESPACE_DEFAULT, Effect, Tenant
 from zibaldone.cli import context
 from zibaldone.errors import InvalidArgument, NotFound
 from zibaldone.model.instant import from_iso, now_us, to_iso
@@ -71,7 +71,7 @@ def create(
     )
     with context.opened(options) as session:
         store = session.runtime.store
-        session.run(store.write(Scope(), lambda writer: writer.api_keys.add(new)))
+        session.run(store.write(Tenant(), lambda writer: writer.api_keys.add(new)))
     if as_json:
         context.echo_json({**_shown(new), "secret": secret})
     else:
@@ -85,7 +85,7 @@ def create(
 def list_keys(options: context.Options, /, as_json: bool) -> None:
     """List the keys, without their secrets."""
     with context.opened(options) as session:
-        keys = session.runtime.store.read_now(Scope(), lambda reader: reader.api_keys.all())
+        keys = session.runtime.store.read_now(Tenant(), lambda reader: reader.api_keys.all())
     if as_json:
         context.echo_json({"keys": [_shown(known) for known in keys]})
         return
@@ -107,7 +107,7 @@ def revoke(options: context.Options, /, key_id: str, as_json: bool) -> None:
     with context.opened(options) as session:
         store = session.runtime.store
         done = session.run(
-            store.write(Scope(), lambda writer: writer.api_keys.revoke(key_id, now_us()))
+            store.write(Tenant(), lambda writer: writer.api_keys.revoke(key_id, now_us()))
         )
     if not done:
         raise NotFound(f"There is no key {key_id!r} that could be revoked.", key_id=key_id)

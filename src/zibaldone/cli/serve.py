@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from zibaldone import wiring
-from zibaldone.access.principal import Scope
+from zibaldone.access.principal import Tenant
 from zibaldone.cli import context, logs
 from zibaldone.errors import ConfigurationError
 from zibaldone.model.instant import now_us
@@ -67,7 +67,7 @@ def _require_closed(settings: Settings, runtime: Runtime) -> None:
     """Without keys everybody who reaches the port is the operator: only this machine may."""
     if _is_loopback(settings.host) or settings.oauth_issuer:
         return
-    keys = runtime.store.read_now(Scope(), lambda reader: reader.api_keys.all())
+    keys = runtime.store.read_now(Tenant(), lambda reader: reader.api_keys.all())
     if not any(key.is_valid(now_us()) for key in keys):
         raise ConfigurationError(
             f"Refusing to serve on {settings.host} without access keys: anyone on the network "

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
-from zibaldone.access.principal import Scope
+from zibaldone.access.principal import Tenant
 from zibaldone.errors import Conflict
 from zibaldone.index import metrics
 from zibaldone.limits import (
@@ -123,7 +123,9 @@ async def status(store: Store, model_id: int | None) -> dict[str, Any]:
     }
 
 
-async def audit_sync(store: Store, model_id: int, *, heal: bool, shown_to: Scope) -> dict[str, Any]:
+async def audit_sync(
+    store: Store, model_id: int, *, heal: bool, shown_to: Tenant
+) -> dict[str, Any]:
     """Vectors without a passage (orphans), documents said to be ready without vectors (ghosts).
 
     The whole store is looked at, but only documents that the caller can see are named.

@@ -42,7 +42,7 @@ def page(cursor: str | None, call: Call) -> dict[str, Any]:
     require_effect(call.principal, "read")
     try:
         found = call.runtime.store.read_now(
-            call.principal.scope,
+            call.principal.tenant,
             lambda reader: list_page(
                 reader,
                 "",
@@ -76,7 +76,7 @@ def read(uri: str, call: Call) -> dict[str, Any]:
     try:
         document_id = normalize.document_id(unquote(uri[len(URI_START) :], errors="strict"))
         document = call.runtime.store.read_now(
-            call.principal.scope, lambda reader: live_document(reader, document_id)
+            call.principal.tenant, lambda reader: live_document(reader, document_id)
         )
     except (NotFound, InvalidArgument, UnicodeDecodeError):
         raise ResourceNotFound(uri) from None
@@ -95,7 +95,7 @@ def complete(argument: str, value: str, call: Call) -> dict[str, Any]:
     except InvalidArgument as problem:
         raise ProtocolError(INVALID_PARAMS, problem.message) from None
     heads = call.runtime.store.read_now(
-        call.principal.scope,
+        call.principal.tenant,
         lambda reader: reader.documents.heads(prefix, limit=COMPLETIONS_MAX + 1),
     )
     values = [head.document_id for head in heads[:COMPLETIONS_MAX]]

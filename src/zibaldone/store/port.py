@@ -1,9 +1,9 @@
 """What the product asks of a storage engine: small protocols, the same for every backend.
 
-A transaction is a plain function: `await store.write(scope, work)` runs `work(writer)` atomically
-and returns once its effect is durable; `await store.read(scope, work)` runs `work(reader)` on one
+A transaction is a plain function: `await store.write(tenant, work)` runs `work(writer)` atomically
+and returns once its effect is durable; `await store.read(tenant, work)` runs `work(reader)` on one
 snapshot. Deciding happens in the function, waiting happens here. Every reader and writer is bound
-to one `Scope`: what lies outside it does not exist for them.
+to one `Tenant`: what lies outside it does not exist for them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from zibaldone.access.key import ApiKey
-from zibaldone.access.principal import Scope
+from zibaldone.access.principal import Tenant
 from zibaldone.model.document import Document, DocumentHead, Revision
 from zibaldone.model.query import NO_FILTER, Filter
 from zibaldone.store.upkeep import Maintenance, SourceReads
@@ -217,7 +217,7 @@ class AuditWrites(AuditReads, Protocol):
 
 class ApiKeyReads(Protocol):
     def all(self) -> list[ApiKey]:
-        """Every key, ended ones too. Keys are the operator's: no scope applies."""
+        """Every key, ended ones too. Keys are the operator's: no tenant applies."""
         ...
 
 
@@ -263,16 +263,16 @@ class Writer(Protocol):
 
 class Store(Protocol):
     async def read(
-        self, scope: Scope, work: Callable[[Reader], T], *, seconds_max: float | None = None
+        self, tenant: Tenant, work: Callable[[Reader], T], *, seconds_max: float | None = None
     ) -> T:
         """Run on one snapshot, off the event loop, interrupted when the time is over."""
         ...
 
-    def read_now(self, scope: Scope, work: Callable[[Reader], T]) -> T:
+    def read_now(self, tenant: Tenant, work: Callable[[Reader], T]) -> T:
         """For reads of a known small cost (one id, one page): no hand-over where none is needed."""
         ...
 
-    async def write(self, scope: Scope, work: Callable[[Writer], T]) -> T:
+    async def write(self, tenant: Tenant, work: Callable[[Writer], T]) -> T:
         """Run atomically; returns after the commit is on disk."""
         ...
 

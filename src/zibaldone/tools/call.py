@@ -102,7 +102,7 @@ def _log_change(tool: ToolSpec[Any], call: Call, arguments: dict[str, Any], outc
     path = arguments.get("path") or arguments.get("document_id") or ""
     line = {
         "key": call.principal.key_id,
-        "namespace": call.principal.scope.namespace,
+        "namespace": call.principal.tenant.namespace,
         "tool": tool.name,
         "document": path if isinstance(path, str) else "",
         "outcome": outcome,

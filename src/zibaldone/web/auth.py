@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from zibaldone.access.decide import require_profile
 from zibaldone.access.key import ApiKey, secret_hash
-from zibaldone.access.principal import LOCAL, Effect, Principal, Scope
+from zibaldone.access.principal import LOCAL, Effect, Principal, Tenant
 from zibaldone.errors import InsufficientScope, NotFound, Unauthenticated
 from zibaldone.model.instant import now_us
 from zibaldone.store.port import Store
@@ -98,7 +98,7 @@ class Authenticator:
     def _current_keys(self) -> dict[bytes, ApiKey]:
         """All keys, ended ones too: one that was revoked still means that keys are in use."""
         if time.monotonic() - self._read_at_s > _KEYS_FRESH_SECONDS:
-            keys = self._store.read_now(Scope(), lambda reader: reader.api_keys.all())
+            keys = self._store.read_now(Tenant(), lambda reader: reader.api_keys.all())
             self._keys = {key.secret_hash: key for key in keys}
             self._read_at_s = time.monotonic()
         return self._keys

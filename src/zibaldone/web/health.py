@@ -8,14 +8,14 @@ from typing import Any
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 import zibaldone
-from zibaldone.access.principal import Scope
+from zibaldone.access.principal import Tenant
 from zibaldone.errors import ZibaldoneError
 from zibaldone.index.sweep import Lag, lag
 from zibaldone.tools.spec import Runtime
 from zibaldone.web.auth import Authenticator
 from zibaldone.web.http import HttpScope, Receive, Send, send_body, send_json
 
-_PROBE = Scope(namespace="health")
+_PROBE = Tenant(namespace="health")
 
 
 class Health:

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from zibaldone.access.principal import EFFECTS, NAMESPACE_DEFAULT, Effect, Principal, Scope
+from zibaldone.access.principal import EFFECTS, NAMESPACE_DEFAULT, Effect, Principal, Tenant
 from zibaldone.errors import InsufficientScope, InvalidArgument, Unauthenticated
 from zibaldone.limits import (
     SUBJECT_CHARS_MAX,
@@ -75,7 +75,7 @@ class TokenVerifier:
         claims = self._claims(token, key, algorithm, profile)
         principal = Principal(
             key_id=_KEY_ID_START + _shown(claims["sub"]),
-            scope=_scope(claims),
+            tenant=_tenant(claims),
             effects=_effects(claims),
             by_token=True,
         )
@@ -127,7 +127,7 @@ def _shown(subject: str) -> str:
     return "sha256-" + hashlib.sha256(subject.encode(errors="replace")).hexdigest()[:32]
 
 
-def _scope(claims: dict[str, Any]) -> Scope:
+def _tenant(claims: dict[str, Any]) -> Tenant:
     """Where the caller may go. A claim that cannot be understood opens nothing."""
     namespace = claims.get(NAMESPACE_CLAIM, NAMESPACE_DEFAULT)
     prefix = claims.get(PREFIX_CLAIM, "")
@@ -135,7 +135,7 @@ def _scope(claims: dict[str, Any]) -> Scope:
         if not isinstance(value, str):
             raise Unauthenticated(f"The token's claim {name} is not a text.")
     try:
-        return Scope(normalize.namespace(namespace), normalize.prefix(prefix, PREFIX_CLAIM))
+        return Tenant(normalize.namespace(namespace), normalize.prefix(prefix, PREFIX_CLAIM))
     except InvalidArgument as problem:
         raise Unauthenticated(f"The token's claims: {problem.message}") from None
 

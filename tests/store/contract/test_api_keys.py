@@ -1,4 +1,4 @@
-"""API keys: kept as they were made, ended once, the operator's whatever the scope."""
+"""API keys: kept as they were made, ended once, the operator's whatever the tenant."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tests.store.kept import Kept
 from zibaldone.access.key import ApiKey
-from zibaldone.access.principal import Scope
+from zibaldone.access.principal import Tenant
 
 FIRST = ApiKey(
     key_id="k1",
@@ -25,12 +25,12 @@ SECOND = replace(
 
 
 def all_keys(kept: Kept) -> list[ApiKey]:
-    return kept.read(lambda reader: reader.api_keys.all(), Scope(namespace="elsewhere"))
+    return kept.read(lambda reader: reader.api_keys.all(), Tenant(namespace="elsewhere"))
 
 
 def test_keys_come_back_as_they_were_added(kept: Kept) -> None:
     kept.write(lambda writer: writer.api_keys.add(SECOND))
-    kept.write(lambda writer: writer.api_keys.add(FIRST), Scope(namespace="home"))
+    kept.write(lambda writer: writer.api_keys.add(FIRST), Tenant(namespace="home"))
     assert all_keys(kept) == [FIRST, SECOND]
 
 

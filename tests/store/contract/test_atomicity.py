@@ -10,7 +10,7 @@ import pytest
 
 from tests.store.backends import Backend
 from tests.store.kept import ACTOR, EVERYTHING, Kept
-from zibaldone.access.principal import Scope
+from zibaldone.access.principal import Tenant
 from zibaldone.errors import Conflict, NotFoundInContent
 from zibaldone.keep.create import NewDocument, create
 from zibaldone.keep.delete import delete
@@ -152,7 +152,7 @@ def test_an_id_is_inserted_once(kept: Kept, backend: Backend) -> None:
     with pytest.raises(Conflict):
         kept.write(lambda writer: writer.documents.insert(stored))
     assert state(backend) == before
-    other = kept.write(lambda writer: writer.documents.insert(stored), Scope(namespace="other"))
+    other = kept.write(lambda writer: writer.documents.insert(stored), Tenant(namespace="other"))
     assert other.storage_key != stored.storage_key
 
 

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from tests.store.kept import ACTOR, Kept
-from zibaldone.access.principal import Scope
+from zibaldone.access.principal import Tenant
 from zibaldone.keep.create import NewDocument, create
 from zibaldone.store.port import Writer
 
@@ -131,7 +131,7 @@ def test_a_list_shows_a_write_at_once_with_what_it_changed(kept: Kept) -> None:
     assert (head.title, head.tags, head.revision) == ("Second", (), 2)
 
 
-def test_a_scope_and_a_prefix_are_both_literal(filled: Kept) -> None:
+def test_a_tenant_and_a_prefix_are_both_literal(filled: Kept) -> None:
     for visible in ("", "a", "knowledge", f"x{LAST}", LAST):
         for prefix in ("", "a", "a/", "knowledge/", "x", f"x{LAST}y", LAST * 2):
             expected = [
@@ -139,7 +139,7 @@ def test_a_scope_and_a_prefix_are_both_literal(filled: Kept) -> None:
                 for path in in_byte_order()
                 if path.startswith(visible) and path.startswith(prefix)
             ]
-            assert filled.ids(prefix, Scope(prefix=visible)) == expected
+            assert filled.ids(prefix, Tenant(prefix=visible)) == expected
 
 
 TAKEN = tuple(in_byte_order())

@@ -12,7 +12,7 @@ import pytest
 
 from tests.store.backends import Backend
 from tests.store.kept import EVERYTHING, HASHED, Kept, Two
-from zibaldone.access.principal import Scope
+from zibaldone.access.principal import Tenant
 from zibaldone.limits import Limits
 from zibaldone.model.document import Document
 from zibaldone.model.query import NO_FILTER, Filter
@@ -39,14 +39,14 @@ class Vectors:
         self.dimensions = dimensions
         self.model_id = kept.maintain(lambda work: work.model_id(MODEL, dimensions, 0))
         self.by_key: dict[int, tuple[Document, Floats]] = {}
-        self.scopes: dict[int, Scope] = {}
+        self.tenants: dict[int, Tenant] = {}
         """By document key."""
 
     def add(self, document: Document, rows: Floats) -> list[int]:
         """Give a stored document these passages and vectors."""
         chunks = [Chunk(n, n, n + 1, "", f"{document.document_id} {n}") for n in range(len(rows))]
-        scope = self.scopes[document.storage_key or 0]
-        self.kept.write(lambda writer: writer.lexical.replace(document, chunks), scope)
+        tenant = self.tenants[document.storage_key or 0]
+        self.kept.write(lambda writer: writer.lexical.replace(document, chunks), tenant)
         found = self.backend.query(
             f"SELECT chunk_key FROM chunks WHERE document_key = {document.storage_key} "
             "ORDER BY chunk_index"
@@ -57,17 +57,17 @@ class Vectors:
         return keys
 
     def create(
-        self, path: str, rows: Floats, scope: Scope = EVERYTHING, **more: object
+        self, path: str, rows: Floats, tenant: Tenant = EVERYTHING, **more: object
     ) -> Document:
-        document = self.kept.create(path, "", scope, **more)
-        self.scopes[document.storage_key or 0] = scope
+        document = self.kept.create(path, "", tenant, **more)
+        self.tenants[document.storage_key or 0] = tenant
         self.add(document, rows)
         return document
 
     def search(
-        self, query: Floats, k: int = 10, wanted: Filter = NO_FILTER, scope: Scope = EVERYTHING
+        self, query: Floats, k: int = 10, wanted: Filter = NO_FILTER, tenant: Tenant = EVERYTHING
     ) -> list[tuple[int, float]]:
-        return self.kept.read(lambda reader: reader.vectors.search(MODEL, query, k, wanted), scope)
+        return self.kept.read(lambda reader: reader.vectors.search(MODEL, query, k, wanted), tenant)
 
     def nearest(self, query: Floats, k: int, fits: Callable[[int], bool]) -> list[float]:
         cosines = [float(row @ query) for key, (_, row) in self.by_key.items() if fits(key)]
@@ -78,15 +78,15 @@ class Vectors:
         query: Floats,
         wanted: Filter,
         fits: Callable[[Document], bool],
-        scope: Scope = EVERYTHING,
+        tenant: Tenant = EVERYTHING,
         k: int = 10,
     ) -> None:
-        hits = self.search(query, k, wanted, scope)
+        hits = self.search(query, k, wanted, tenant)
         allowed = {
             key
             for key, (document, _) in self.by_key.items()
             if fits(document)
-            and self.scopes[document.storage_key or 0].namespace == scope.namespace
+            and self.tenants[document.storage_key or 0].namespace == tenant.namespace
         }
         assert {key for key, _ in hits} <= allowed
         expected = self.nearest(query, k, allowed.__contains__)
@@ -216,10 +216,10 @@ def varied(kept: Kept, vectors: Vectors, backend: Backend) -> Vectors:
             storage_key=None,
         )
         stored = kept.commit(None, document)
-        vectors.scopes[stored.storage_key or 0] = EVERYTHING
+        vectors.tenants[stored.storage_key or 0] = EVERYTHING
         vectors.add(stored, unit_rows(7, number))
     for number in range(4):
-        vectors.create(f"a/{number}", unit_rows(7, 50 + number), Scope("elsewhere"), tags=("red",))
+        vectors.create(f"a/{number}", unit_rows(7, 50 + number), Tenant("elsewhere"), tags=("red",))
     return vectors
 
 
@@ -233,12 +233,12 @@ def test_filters_are_applied_before_the_cut(varied: Vectors) -> None:
 
 def test_a_namespace_and_a_folder_see_only_their_own(varied: Vectors) -> None:
     query = unit_rows(1, 78)[0]
-    varied.require(query, NO_FILTER, everything, Scope("elsewhere"))
+    varied.require(query, NO_FILTER, everything, Tenant("elsewhere"))
     varied.require(
-        query, Filter(prefix="a/1"), lambda one: one.document_id == "a/1", Scope("elsewhere")
+        query, Filter(prefix="a/1"), lambda one: one.document_id == "a/1", Tenant("elsewhere")
     )
-    assert varied.search(query, scope=Scope("nowhere")) == []
-    inside = Scope(prefix="b/")
+    assert varied.search(query, tenant=Tenant("nowhere")) == []
+    inside = Tenant(prefix="b/")
     varied.require(query, NO_FILTER, lambda one: one.document_id.startswith("b/"), inside)
     varied.require(query, Filter(prefix="a/"), lambda one: False, inside)
     varied.require(query, Filter(document_ids=("a/1",)), lambda one: False, inside)
@@ -258,8 +258,8 @@ def test_scores_are_those_of_a_search_and_only_of_what_is_visible(
     everything_found = dict(varied.search(query, 10_000))
     keys = [*varied.by_key, 10**9]
 
-    def scores(scope: Scope) -> dict[int, float]:
-        return kept.read(lambda reader: reader.vectors.scores(MODEL, query, keys), scope)
+    def scores(tenant: Tenant) -> dict[int, float]:
+        return kept.read(lambda reader: reader.vectors.scores(MODEL, query, keys), tenant)
 
     assert scores(EVERYTHING) == pytest.approx(everything_found)
     inside = {
@@ -267,9 +267,9 @@ def test_scores_are_those_of_a_search_and_only_of_what_is_visible(
         for key, (one, _) in varied.by_key.items()
         if one.document_id.startswith("b/") and key in everything_found
     }
-    assert scores(Scope(prefix="b/")).keys() == inside
-    assert scores(Scope("elsewhere")).keys().isdisjoint(everything_found)
-    assert scores(Scope("nowhere")) == {}
+    assert scores(Tenant(prefix="b/")).keys() == inside
+    assert scores(Tenant("elsewhere")).keys().isdisjoint(everything_found)
+    assert scores(Tenant("nowhere")) == {}
 
 
 def test_a_deleted_document_is_not_found(kept: Kept, vectors: Vectors) -> None:
@@ -295,21 +295,21 @@ def test_models_do_not_mix(kept: Kept, vectors: Vectors) -> None:
     assert [model.vectors for model in kept.maintain(lambda work: work.models())] == [3, 3]
 
 
-def test_coverage_counts_what_waits_in_scope(kept: Kept, vectors: Vectors) -> None:
+def test_coverage_counts_what_waits_for_a_tenant(kept: Kept, vectors: Vectors) -> None:
     for path in ("a/1", "a/2", "b/1"):
         kept.create(path, "text")
-    kept.create("a/1", "text", Scope("elsewhere"))
+    kept.create("a/1", "text", Tenant("elsewhere"))
     kept.create("registries/x", "text")
     kept.create("a/gone", "text")
     kept.delete("a/gone")
 
-    def coverage(scope: Scope = EVERYTHING) -> tuple[int, bool]:
-        found = kept.read(lambda reader: reader.vectors.coverage(MODEL), scope)
+    def coverage(tenant: Tenant = EVERYTHING) -> tuple[int, bool]:
+        found = kept.read(lambda reader: reader.vectors.coverage(MODEL), tenant)
         return found.pending, found.has_model
 
     assert coverage() == (3, False)
-    assert coverage(Scope(prefix="a/")) == (2, False)
-    assert coverage(Scope("elsewhere")) == (1, False)
+    assert coverage(Tenant(prefix="a/")) == (2, False)
+    assert coverage(Tenant("elsewhere")) == (1, False)
     vectors.create("c", unit_rows(1, 0))
     assert coverage() == (3, True)
 

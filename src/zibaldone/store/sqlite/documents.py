@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import apsw
 
-from zibaldone.access.principal import Scope
+from zibaldone.access.principal import Tenant
 from zibaldone.errors import Conflict, Forbidden
 from zibaldone.model.document import Document, DocumentHead, Revision
 from zibaldone.store import statements
@@ -27,16 +27,16 @@ class _Place(NamedTuple):
 
 
 class Documents:
-    """Bound to one scope: every statement carries its namespace and its range of ids."""
+    """Bound to one tenant: every statement carries its namespace and its range of ids."""
 
-    def __init__(self, raw: apsw.Connection, scope: Scope) -> None:
+    def __init__(self, raw: apsw.Connection, tenant: Tenant) -> None:
         self._raw = raw
-        self._scope = scope
+        self._tenant = tenant
 
     def get(self, document_id: str) -> Document | None:
         row = self._raw.execute(
             _SQL["get"],
-            {**rows.scope_values(self._scope), "document_id": document_id},
+            {**rows.tenant_values(self._tenant), "document_id": document_id},
         ).fetchone()
         return None if row is None else rows.document(row)
 
@@ -87,20 +87,20 @@ class Documents:
 
     def _bounds(self, prefix: str) -> dict[str, Any] | None:
         """The range that is both asked for and visible; None when there is none."""
-        visible = self._scope.prefix
+        visible = self._tenant.prefix
         if visible.startswith(prefix):
             prefix = visible
         elif not prefix.startswith(visible):
             return None
         return {
-            "namespace": self._scope.namespace,
+            "namespace": self._tenant.namespace,
             "start": prefix,
             "end": prefix_end(prefix),
         }
 
     def insert(self, document: Document) -> Document:
         self._require_visible(document)
-        values = {**rows.document_values(document), "namespace": self._scope.namespace}
+        values = {**rows.document_values(document), "namespace": self._tenant.namespace}
         try:
             key = self._raw.execute(_SQL["insert"], values).get
         except apsw.ConstraintError as problem:
@@ -119,7 +119,7 @@ class Documents:
         values = {
             **rows.document_values(after),
             "document_key": key,
-            "namespace": self._scope.namespace,
+            "namespace": self._tenant.namespace,
             "replaced_revision": before.revision,
         }
         del values["document_id"]
@@ -135,17 +135,17 @@ class Documents:
         return replace(after, storage_key=key)
 
     def _require_visible(self, document: Document) -> None:
-        if not document.document_id.startswith(self._scope.prefix):
+        if not document.document_id.startswith(self._tenant.prefix):
             raise Forbidden(
-                f"{document.document_id!r} is outside {self._scope.prefix!r}.",
-                allowed_prefix=self._scope.prefix,
+                f"{document.document_id!r} is outside {self._tenant.prefix!r}.",
+                allowed_prefix=self._tenant.prefix,
             )
 
 
 class Revisions:
-    def __init__(self, raw: apsw.Connection, scope: Scope) -> None:
+    def __init__(self, raw: apsw.Connection, tenant: Tenant) -> None:
         self._raw = raw
-        self._scope = scope
+        self._tenant = tenant
 
     def page(self, document: Document, *, before: int | None, limit: int) -> list[Revision]:
         found = self._raw.execute(
@@ -165,7 +165,7 @@ class Revisions:
         return None if row is None else rows.revision(document.document_id, row)
 
     def _values(self, document: Document) -> dict[str, Any]:
-        return {**rows.scope_values(self._scope), "document_key": document.storage_key}
+        return {**rows.tenant_values(self._tenant), "document_key": document.storage_key}
 
 
 def _revision_values(document: Document) -> dict[str, Any]:

@@ -7,36 +7,36 @@ from typing import Any
 
 import orjson
 
-from zibaldone.access.principal import Scope
+from zibaldone.access.principal import Tenant
 from zibaldone.model.query import Filter
 from zibaldone.text.facets import fold_tag
 from zibaldone.text.normalize import prefix_end
 
 
-def visible_range(scope: Scope, prefix: str) -> tuple[str, str | None] | None:
+def visible_range(tenant: Tenant, prefix: str) -> tuple[str, str | None] | None:
     """The range of ids that is both asked for and visible; None when there is none."""
-    start = max(prefix, scope.prefix, key=len)
-    if not (start.startswith(prefix) and start.startswith(scope.prefix)):
+    start = max(prefix, tenant.prefix, key=len)
+    if not (start.startswith(prefix) and start.startswith(tenant.prefix)):
         return None
     return start, prefix_end(start)
 
 
-def range_values(scope: Scope) -> dict[str, Any]:
+def range_values(tenant: Tenant) -> dict[str, Any]:
     """What the caller can see at all."""
     return {
-        "namespace": scope.namespace,
-        "start": scope.prefix,
-        "end": prefix_end(scope.prefix),
+        "namespace": tenant.namespace,
+        "start": tenant.prefix,
+        "end": prefix_end(tenant.prefix),
     }
 
 
-def filter_values(scope: Scope, wanted: Filter) -> dict[str, Any] | None:
+def filter_values(tenant: Tenant, wanted: Filter) -> dict[str, Any] | None:
     """Values for every condition; None when nothing can match."""
-    bounds = visible_range(scope, wanted.prefix)
+    bounds = visible_range(tenant, wanted.prefix)
     if bounds is None:
         return None
     return {
-        "namespace": scope.namespace,
+        "namespace": tenant.namespace,
         "start": bounds[0],
         "end": bounds[1],
         "source_ids": _listed(wanted.source_ids),

@@ -6,7 +6,7 @@ from typing import Literal
 
 import apsw
 
-from zibaldone.access.principal import Scope
+from zibaldone.access.principal import Tenant
 from zibaldone.model.document import Document
 from zibaldone.store import statements
 from zibaldone.store.port import AuditEntry
@@ -35,16 +35,16 @@ class Outbox:
 
 
 class Audit:
-    def __init__(self, raw: apsw.Connection, scope: Scope) -> None:
+    def __init__(self, raw: apsw.Connection, tenant: Tenant) -> None:
         self._raw = raw
-        self._scope = scope
+        self._tenant = tenant
 
     def add(self, entry: AuditEntry) -> None:
         self._raw.execute(
             _AUDIT["add"],
             {
                 "at_us": entry.at_us,
-                "namespace": self._scope.namespace,
+                "namespace": self._tenant.namespace,
                 "principal": entry.principal,
                 "action": entry.action,
                 "document_id": entry.document_id,
@@ -56,7 +56,7 @@ class Audit:
 
     def page(self, document_id: str | None, *, limit: int) -> list[AuditEntry]:
         name = "page" if document_id is None else "page_of_document"
-        values = {**rows.scope_values(self._scope), "limit": limit}
+        values = {**rows.tenant_values(self._tenant), "limit": limit}
         if document_id is not None:
             values["document_id"] = document_id
         found = self._raw.execute(_AUDIT[name], values)

@@ -8,7 +8,7 @@ from typing import Any
 import apsw
 import orjson
 
-from zibaldone.access.principal import Scope
+from zibaldone.access.principal import Tenant
 from zibaldone.limits import (
     LEXICAL_ENOUGH,
     LEXICAL_EXACT_PASSAGES_MAX,
@@ -35,9 +35,9 @@ _SQL = statements.load("zibaldone.store.sqlite", "lexical.sql")
 
 
 class Lexical:
-    def __init__(self, raw: apsw.Connection, scope: Scope) -> None:
+    def __init__(self, raw: apsw.Connection, tenant: Tenant) -> None:
         self._raw = raw
-        self._scope = scope
+        self._tenant = tenant
 
     def search(
         self,
@@ -48,7 +48,7 @@ class Lexical:
         wanted: Filter = NO_FILTER,
         enough: int | None = None,
     ) -> list[Scored]:
-        values = filter_values(self._scope, wanted)
+        values = filter_values(self._tenant, wanted)
         if query.is_empty or values is None:
             return []
         if self._newest_chunk() <= LEXICAL_EXACT_PASSAGES_MAX:
@@ -100,12 +100,12 @@ class Lexical:
         keys = orjson.dumps(list(chunk_keys)).decode()
         if query.is_empty or keys == "[]":
             return set()
-        values = {**range_values(self._scope), "match": to_fts5(query), "chunk_keys": keys}
+        values = {**range_values(self._tenant), "match": to_fts5(query), "chunk_keys": keys}
         return {row[0] for row in self._raw.execute(_SQL["matching"], values)}
 
     def documents_of(self, chunk_keys: Iterable[int]) -> dict[int, str]:
         listed = {"chunk_keys": orjson.dumps(list(chunk_keys)).decode()}
-        found = self._raw.execute(_SQL["documents_of"], {**range_values(self._scope), **listed})
+        found = self._raw.execute(_SQL["documents_of"], {**range_values(self._tenant), **listed})
         return {row[0]: row[1] for row in (rows.require(row, _OWNED) for row in found)}
 
     def passages(self, chunk_keys: Iterable[int]) -> dict[int, PassageView]:
@@ -119,17 +119,17 @@ class Lexical:
         return {(view.document_id, view.chunk_index): view for view in found}
 
     def _views(self, statement: str, values: dict[str, str]) -> list[PassageView]:
-        found = self._raw.execute(_SQL[statement], {**range_values(self._scope), **values})
+        found = self._raw.execute(_SQL[statement], {**range_values(self._tenant), **values})
         return [_view(rows.require(row, _VIEW)) for row in found]
 
     def source_names(self, document_ids: Iterable[str]) -> dict[str, str]:
         ids = orjson.dumps(list(document_ids)).decode()
-        values = {**range_values(self._scope), "document_ids": ids}
+        values = {**range_values(self._tenant), "document_ids": ids}
         found = self._raw.execute(_SQL["source_names"], values)
         return {row[0]: row[1] for row in (rows.require(row, _NAMED) for row in found)}
 
     def sources(self) -> list[SourceCounts]:
-        found = self._raw.execute(_SQL["sources"], range_values(self._scope))
+        found = self._raw.execute(_SQL["sources"], range_values(self._tenant))
         return [
             SourceCounts(source_id, name, bool(enabled), synced, documents, chunks)
             for source_id, name, enabled, synced, documents, chunks in found

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from zibaldone.access.principal import Scope
+from zibaldone.access.principal import Tenant
 from zibaldone.model.document import Document, DocumentHead, Revision
 from zibaldone.store.port import Listing
 from zibaldone.store.sqlite.faults import UnreadableRowError
@@ -33,12 +33,12 @@ def dumps(value: Any) -> str:
     return orjson.dumps(value).decode()
 
 
-def scope_values(scope: Scope) -> dict[str, Any]:
+def tenant_values(tenant: Tenant) -> dict[str, Any]:
     """The tenant filter, as every statement about given ids takes it."""
     return {
-        "namespace": scope.namespace,
-        "scope_start": scope.prefix,
-        "scope_end": prefix_end(scope.prefix),
+        "namespace": tenant.namespace,
+        "tenant_start": tenant.prefix,
+        "tenant_end": prefix_end(tenant.prefix),
     }
 
 

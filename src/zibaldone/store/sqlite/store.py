@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import apsw
 
-from zibaldone.access.principal import Scope
+from zibaldone.access.principal import Tenant
 from zibaldone.errors import StorageUnavailable
 from zibaldone.limits import Limits
 from zibaldone.store.port import Reader, StoreCheck, Writer
@@ -47,23 +47,23 @@ _SWEEP_SECONDS_MAX = 60.0
 class Session:
     """The tables as one caller may see them, on one connection. It serves as Reader and Writer."""
 
-    def __init__(self, raw: apsw.Connection, scope: Scope, memory: VectorMemory) -> None:
+    def __init__(self, raw: apsw.Connection, tenant: Tenant, memory: VectorMemory) -> None:
         self._raw = raw
-        self._scope = scope
+        self._tenant = tenant
         self._memory = memory
-        self.documents = Documents(raw, scope)  # the one part that nearly every caller needs
+        self.documents = Documents(raw, tenant)  # the one part that nearly every caller needs
 
     @cached_property
     def revisions(self) -> Revisions:
-        return Revisions(self._raw, self._scope)
+        return Revisions(self._raw, self._tenant)
 
     @cached_property
     def lexical(self) -> Lexical:
-        return Lexical(self._raw, self._scope)
+        return Lexical(self._raw, self._tenant)
 
     @cached_property
     def vectors(self) -> Vectors:
-        return Vectors(self._raw, self._scope, self._memory)
+        return Vectors(self._raw, self._tenant, self._memory)
 
     @cached_property
     def sources(self) -> Sources:
@@ -75,7 +75,7 @@ class Session:
 
     @cached_property
     def audit(self) -> Audit:
-        return Audit(self._raw, self._scope)
+        return Audit(self._raw, self._tenant)
 
     @cached_property
     def api_keys(self) -> ApiKeys:
@@ -100,26 +100,28 @@ class SqliteStore:
         self._writer = WriterThread(path, wait)
 
     async def read(
-        self, scope: Scope, work: Callable[[Reader], T], *, seconds_max: float | None = None
+        self, tenant: Tenant, work: Callable[[Reader], T], *, seconds_max: float | None = None
     ) -> T:
         seconds = self._limits.query_seconds_max if seconds_max is None else seconds_max
-        return await self._in_thread(self._read_snapshot, scope, work, seconds)
+        return await self._in_thread(self._read_snapshot, tenant, work, seconds)
 
-    def _read_snapshot(self, scope: Scope, work: Callable[[Session], T], seconds_max: float) -> T:
+    def _read_snapshot(self, tenant: Tenant, work: Callable[[Session], T], seconds_max: float) -> T:
         connection = self._readers.get()
         try:
-            return connection.read(lambda raw: work(Session(raw, scope, self._memory)), seconds_max)
+            return connection.read(
+                lambda raw: work(Session(raw, tenant, self._memory)), seconds_max
+            )
         finally:
             self._readers.put(connection)
 
-    def read_now(self, scope: Scope, work: Callable[[Reader], T]) -> T:
+    def read_now(self, tenant: Tenant, work: Callable[[Reader], T]) -> T:
         return self._quick.read(
-            lambda raw: work(Session(raw, scope, self._memory)), self._quick_seconds_max
+            lambda raw: work(Session(raw, tenant, self._memory)), self._quick_seconds_max
         )
 
-    async def write(self, scope: Scope, work: Callable[[Writer], T]) -> T:
+    async def write(self, tenant: Tenant, work: Callable[[Writer], T]) -> T:
         return await asyncio.wrap_future(
-            self._writer.submit(lambda raw: work(Session(raw, scope, self._memory)))
+            self._writer.submit(lambda raw: work(Session(raw, tenant, self._memory)))
         )
 
     async def maintain(self, work: Callable[[MaintenancePort], T], *, write: bool = True) -> T:
@@ -139,7 +141,7 @@ class SqliteStore:
         def page(reader: Session) -> bool:
             return reader.vectors.load_page(identity)
 
-        while await self._in_thread(self._read_snapshot, Scope(), page, _SWEEP_SECONDS_MAX):
+        while await self._in_thread(self._read_snapshot, Tenant(), page, _SWEEP_SECONDS_MAX):
             pass  # between two pages the reader and the vectors are free for searches
 
     async def check(self, *, thorough: bool = False) -> StoreCheck:

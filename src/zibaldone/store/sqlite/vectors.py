@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import apsw
 import orjson
 
-from zibaldone.access.principal import Scope
+from zibaldone.access.principal import Tenant
 from zibaldone.errors import VectorsLoading
 from zibaldone.limits import VECTOR_CHANGES_KEPT, VECTOR_LOAD_SECONDS_MAX
 from zibaldone.model.query import NO_FILTER, Filter
@@ -150,18 +150,18 @@ def _loading() -> VectorsLoading:
 
 
 class Vectors:
-    """Bound to one scope, on one snapshot."""
+    """Bound to one tenant, on one snapshot."""
 
-    def __init__(self, raw: apsw.Connection, scope: Scope, memory: VectorMemory) -> None:
+    def __init__(self, raw: apsw.Connection, tenant: Tenant, memory: VectorMemory) -> None:
         self._raw = raw
-        self._scope = scope
+        self._tenant = tenant
         self._memory = memory
 
     def search(
         self, identity: str, vector: VectorRows, k: int, wanted: Filter = NO_FILTER
     ) -> list[tuple[int, float]]:
         model = self._model(identity)
-        values = filter_values(self._scope, wanted)
+        values = filter_values(self._tenant, wanted)
         if model is None or values is None:
             return []
         sources = [row[0] for row in self._raw.execute(_SQL["sources"], _only(values, _SOURCES))]
@@ -174,7 +174,7 @@ class Vectors:
             return index.search(
                 vector,
                 k,
-                namespace=self._scope.namespace,
+                namespace=self._tenant.namespace,
                 sources=sources,
                 documents=documents,
                 without=without,
@@ -186,14 +186,14 @@ class Vectors:
         model = self._model(identity)
         if model is None:
             return {}
-        if self._scope.prefix:
+        if self._tenant.prefix:
             chunk_keys = self._visible(chunk_keys)
         with self._memory.current(self._raw, *model) as index:
-            return index.scores(vector, chunk_keys, namespace=self._scope.namespace)
+            return index.scores(vector, chunk_keys, namespace=self._tenant.namespace)
 
     def _visible(self, chunk_keys: Iterable[int]) -> list[int]:
         listed = {"chunk_keys": orjson.dumps(list(chunk_keys)).decode()}
-        rows = self._raw.execute(_SQL["visible"], {**range_values(self._scope), **listed})
+        rows = self._raw.execute(_SQL["visible"], {**range_values(self._tenant), **listed})
         return [row[0] for row in rows]
 
     def load_page(self, identity: str) -> bool:
@@ -204,7 +204,7 @@ class Vectors:
         return self._memory.load_page(self._raw, *model)
 
     def coverage(self, identity: str) -> VectorCoverage:
-        values = {**range_values(self._scope), "identity": identity}
+        values = {**range_values(self._tenant), "identity": identity}
         row = self._raw.execute(_SQL["coverage"], values).fetchone()
         pending, has_model = row or (0, 0)
         return VectorCoverage(pending, bool(has_model))

@@ -38,7 +38,7 @@ async def handle(call: Call, given: BatchRead) -> Answer:
         )
         return {"items": items, "count": len(items), "truncated": is_cut}
 
-    return await call.runtime.store.read(call.principal.scope, read_all)
+    return await call.runtime.store.read(call.principal.tenant, read_all)
 
 
 def _item(reader: Reader, path: str, full: bool, left_bytes: int) -> Answer:

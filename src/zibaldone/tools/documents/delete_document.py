@@ -18,7 +18,7 @@ async def handle(call: Call, given: DeleteDocument) -> Answer:
     document_id = normalize.document_id(given.path)
     require_document(call.principal, document_id)
     document = await call.runtime.store.write(
-        call.principal.scope,
+        call.principal.tenant,
         lambda writer: delete(
             writer, document_id, call.actor, last_known_revision=given.last_known_revision
         ),

@@ -25,11 +25,11 @@ class GetDocument(Arguments):
 
 async def handle(call: Call, given: GetDocument) -> Answer:
     document_id = normalize.document_id(given.path)
-    scope, store = call.principal.scope, call.runtime.store
-    document = store.read_now(scope, lambda reader: live_document(reader, document_id))
+    tenant, store = call.principal.tenant, call.runtime.store
+    document = store.read_now(tenant, lambda reader: live_document(reader, document_id))
     answer = _shown_part(document, given)
     if given.related:
-        found = await store.read(scope, lambda reader: related(reader, document))
+        found = await store.read(tenant, lambda reader: related(reader, document))
         answer["related"] = found
     return answer
 

@@ -15,7 +15,7 @@ class GetDocumentForRewrite(Arguments):
 def handle(call: Call, given: GetDocumentForRewrite) -> Answer:
     document_id = normalize.document_id(given.path)
     document = call.runtime.store.read_now(
-        call.principal.scope, lambda reader: live_document(reader, document_id)
+        call.principal.tenant, lambda reader: live_document(reader, document_id)
     )
     answer = shown(document)
     answer["content"] = document.body

@@ -56,7 +56,7 @@ def _shown(revision: Revision) -> Answer:
 async def handle_history(call: Call, given: DocumentHistory) -> Answer:
     document_id = normalize.document_id(given.path)
     page, next_before = await call.runtime.store.read(
-        call.principal.scope,
+        call.principal.tenant,
         lambda reader: revisions.history(
             reader, document_id, before=given.before, limit=given.limit
         ),
@@ -71,7 +71,7 @@ async def handle_history(call: Call, given: DocumentHistory) -> Answer:
 async def handle_revision(call: Call, given: DocumentRevision) -> Answer:
     document_id = normalize.document_id(given.path)
     found = await call.runtime.store.read(
-        call.principal.scope,
+        call.principal.tenant,
         lambda reader: revisions.revision(reader, document_id, given.revision),
     )
     return {
@@ -87,7 +87,7 @@ async def handle_revision(call: Call, given: DocumentRevision) -> Answer:
 async def handle_diff(call: Call, given: DocumentDiff) -> Answer:
     document_id = normalize.document_id(given.path)
     text = await call.runtime.store.read(
-        call.principal.scope,
+        call.principal.tenant,
         lambda reader: revisions.diff(reader, document_id, given.older, given.newer),
     )
     return {
@@ -102,7 +102,7 @@ async def handle_restore(call: Call, given: RestoreDocument) -> Answer:
     document_id = normalize.document_id(given.path)
     require_document(call.principal, document_id)
     document = await call.runtime.store.write(
-        call.principal.scope,
+        call.principal.tenant,
         lambda writer: revisions.restore(
             writer,
             document_id,

@@ -59,7 +59,7 @@ async def handle(call: Call, given: IngestDocument) -> Answer:
     )
     limits = call.runtime.limits
     document, is_new = await call.runtime.store.write(
-        call.principal.scope, lambda writer: create(writer, new, call.actor, limits, upsert=True)
+        call.principal.tenant, lambda writer: create(writer, new, call.actor, limits, upsert=True)
     )
     return written(document, "created" if is_new else "updated", content_length=len(found.text))
 

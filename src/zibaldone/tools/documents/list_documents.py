@@ -39,7 +39,7 @@ def handle(call: Call, given: ListDocuments) -> Answer:
         raise InvalidArgument("Give offset or cursor, not both.", field="cursor")
     prefix = normalize.prefix(given.prefix)
     page = call.runtime.store.read_now(
-        call.principal.scope,
+        call.principal.tenant,
         lambda reader: list_page(
             reader,
             prefix,

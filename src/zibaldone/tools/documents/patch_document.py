@@ -50,7 +50,7 @@ async def handle(call: Call, given: PatchDocument) -> Answer:
     require_document(call.principal, document_id)
     replacements = _replacements(given)
     document, count = await call.runtime.store.write(
-        call.principal.scope,
+        call.principal.tenant,
         lambda writer: patch(
             writer,
             document_id,

@@ -60,7 +60,7 @@ async def handle(call: Call, given: SearchKnowledge) -> Answer:
         )
         return found, _pending(reader, embedder)
 
-    found, pending = await call.runtime.store.read(call.principal.scope, search)
+    found, pending = await call.runtime.store.read(call.principal.tenant, search)
     notes = _notes(embedded.reason or found.reason, pending, query)
     return _answer(found, query, given.limit, notes)
 

@@ -41,7 +41,7 @@ async def handle(call: Call, given: UpdateDocument) -> Answer:
     if changes == Changes():
         raise InvalidArgument("Nothing to change was given.", field="content")
     document = await call.runtime.store.write(
-        call.principal.scope,
+        call.principal.tenant,
         lambda writer: update(
             writer,
             document_id,

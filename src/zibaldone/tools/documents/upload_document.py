@@ -40,7 +40,7 @@ async def handle(call: Call, given: UploadDocument) -> Answer:
     )
     limits = call.runtime.limits
     document, is_new = await call.runtime.store.write(
-        call.principal.scope,
+        call.principal.tenant,
         lambda writer: create(writer, new, call.actor, limits, upsert=given.upsert),
     )
     return written(document, "created" if is_new else "updated")

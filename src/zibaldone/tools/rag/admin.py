@@ -34,7 +34,7 @@ async def handle_stats(call: Call, given: AdminStats) -> Answer:
     del given
     clock = Clock()
     sources = await call.runtime.store.read(
-        call.principal.scope,
+        call.principal.tenant,
         lambda reader: reader.lexical.sources(),
         seconds_max=RAG_SECONDS_MAX,
     )

@@ -27,7 +27,7 @@ async def handle(call: Call, given: GetChunks) -> Answer:
     clock = Clock()
     wanted = _once_each(given.chunk_ids)
     views = await call.runtime.store.read(
-        call.principal.scope,
+        call.principal.tenant,
         lambda reader: reader.lexical.passages_at(wanted),
         seconds_max=clock.left_s,
     )

@@ -28,7 +28,7 @@ class GetDocs(Arguments):
 async def handle(call: Call, given: GetDocs) -> Answer:
     clock = Clock()
     answer = await call.runtime.store.read(
-        call.principal.scope, lambda reader: _read(reader, given), seconds_max=clock.left_s
+        call.principal.tenant, lambda reader: _read(reader, given), seconds_max=clock.left_s
     )
     return {**answer, "stats": {"ms": clock.ms}}
 

@@ -50,7 +50,7 @@ async def handle(call: Call, given: SearchFts) -> Answer:
         return found, reader.lexical.passages(key for key, _ in found[:k])
 
     found, views = await call.runtime.store.read(
-        call.principal.scope, search, seconds_max=clock.left_s
+        call.principal.tenant, search, seconds_max=clock.left_s
     )
     hits = [
         _shown(views[key], score, given.return_, query) for key, score in found[:k] if key in views

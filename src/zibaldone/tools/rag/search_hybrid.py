@@ -112,7 +112,7 @@ async def handle(call: Call, given: SearchHybrid) -> Answer:
         return ranked, found, views, notes
 
     ranked, found, views, notes = await call.runtime.store.read(
-        call.principal.scope, search, seconds_max=clock.left_s
+        call.principal.tenant, search, seconds_max=clock.left_s
     )
     return search_answer(
         [

@@ -67,7 +67,7 @@ async def handle(call: Call, given: SearchVector) -> Answer:
         return found, views, index_notes(reader, embedder.identity)
 
     found, views, notes = await call.runtime.store.read(
-        call.principal.scope, search, seconds_max=clock.left_s
+        call.principal.tenant, search, seconds_max=clock.left_s
     )
     hits = [_shown(views[key], cosine, given.return_) for key, cosine in found[:k] if key in views]
     return search_answer(hits, k=given.k, more=len(found) > k, clock=clock, notes=notes)

@@ -40,7 +40,7 @@ async def handle_reindex(call: Call, given: ReindexMissing) -> Answer:
 async def handle_audit(call: Call, given: AuditSync) -> Answer:
     model_id = await _worker(call).model_id()
     return await sweep.audit_sync(
-        call.runtime.store, model_id, heal=given.heal, shown_to=call.principal.scope
+        call.runtime.store, model_id, heal=given.heal, shown_to=call.principal.tenant
     )
 
 

@@ -7,12 +7,12 @@ VALUES (:at_us, :namespace, :principal, :action, :document_id, :revision, :outco
 -- The newest lines, read from the end of the table (the + keeps the index, and a sort, out of it).
 SELECT at_us, principal, action, document_id, outcome, revision, request_id FROM audit
 WHERE +namespace = :namespace
-  AND document_id >= :scope_start AND (:scope_end IS NULL OR document_id < :scope_end)
+  AND document_id >= :tenant_start AND (:tenant_end IS NULL OR document_id < :tenant_end)
 ORDER BY audit_key DESC LIMIT :limit;
 
 -- name: page_of_document
 -- The newest lines about one document.
 SELECT at_us, principal, action, document_id, outcome, revision, request_id FROM audit
 WHERE namespace = :namespace AND document_id = :document_id
-  AND document_id >= :scope_start AND (:scope_end IS NULL OR document_id < :scope_end)
+  AND document_id >= :tenant_start AND (:tenant_end IS NULL OR document_id < :tenant_end)
 ORDER BY audit_key DESC LIMIT :limit;

@@ -5,7 +5,7 @@ SELECT d.document_key, d.document_id, d.parent_id, d.title, d.tags, d.mime, d.me
        d.pk, d.vector_status, d.vector_error, b.body
 FROM documents d JOIN bodies b USING (document_key)
 WHERE d.namespace = :namespace AND d.document_id = :document_id
-  AND d.document_id >= :scope_start AND (:scope_end IS NULL OR d.document_id < :scope_end);
+  AND d.document_id >= :tenant_start AND (:tenant_end IS NULL OR d.document_id < :tenant_end);
 
 -- name: heads
 -- A page of live documents in byte order, by range: the cost does not depend on the depth.

@@ -11,7 +11,7 @@ SELECT r.revision, r.title, r.tags, r.mime, r.metadata, r.content_chars, r.writt
        r.written_by, r.operation
 FROM documents d JOIN revisions r USING (document_key)
 WHERE d.namespace = :namespace AND d.document_key = :document_key
-  AND d.document_id >= :scope_start AND (:scope_end IS NULL OR d.document_id < :scope_end)
+  AND d.document_id >= :tenant_start AND (:tenant_end IS NULL OR d.document_id < :tenant_end)
   AND r.revision < :before
 ORDER BY r.revision DESC
 LIMIT :limit;
@@ -22,5 +22,5 @@ SELECT r.revision, r.title, r.tags, r.mime, r.metadata, r.content_chars, r.writt
        r.written_by, r.operation, r.body
 FROM documents d JOIN revisions r USING (document_key)
 WHERE d.namespace = :namespace AND d.document_key = :document_key
-  AND d.document_id >= :scope_start AND (:scope_end IS NULL OR d.document_id < :scope_end)
+  AND d.document_id >= :tenant_start AND (:tenant_end IS NULL OR d.document_id < :tenant_end)
   AND r.revision = :revision;

@@ -10,7 +10,7 @@ import pytest
 
 from tests.store.backends import Backend
 from tests.store.kept import Kept
-from zibaldone.access.principal import Scope
+from zibaldone.access.principal import Tenant
 from zibaldone.embed.hashed import Hashed
 from zibaldone.errors import Conflict, Forbidden
 from zibaldone.index.worker import IndexWorker
@@ -20,10 +20,10 @@ from zibaldone.store import port
 from zibaldone.store.port import AuditEntry, Reader
 from zibaldone.text.tokens import parse_query
 
-HOME = Scope(namespace="home")
-AWAY = Scope(namespace="away")
-TEAM = Scope(namespace="home", prefix="team/")
-NEIGHBOUR = Scope(namespace="home", prefix="team/x")
+HOME = Tenant(namespace="home")
+AWAY = Tenant(namespace="away")
+TEAM = Tenant(namespace="home", prefix="team/")
+NEIGHBOUR = Tenant(namespace="home", prefix="team/x")
 
 SECRET = "team/secret"
 MODEL = Hashed()
@@ -33,7 +33,7 @@ EVERY_KEY = range(1, 9)
 
 @pytest.fixture
 def secret(kept: Kept) -> Document:
-    """One document with a history, of which the scopes below see everything or nothing.
+    """One document with a history, of which the tenants below see everything or nothing.
 
     It has its vector, and waits for another, as one does that changed meanwhile.
     """
@@ -110,16 +110,16 @@ def test_the_looks_cover_every_read_of_the_port() -> None:
 
 @pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS.keys())
 def test_nothing_is_seen_from_outside(kept: Kept, secret: Document, look: Look) -> None:
-    for scope in (AWAY, NEIGHBOUR, Scope(), Scope(namespace="home", prefix="team/secret/")):
-        assert not kept.read(lambda reader: look(reader, secret), scope), scope
-        assert not kept.store.read_now(scope, lambda reader: look(reader, secret)), scope
+    for tenant in (AWAY, NEIGHBOUR, Tenant(), Tenant(namespace="home", prefix="team/secret/")):
+        assert not kept.read(lambda reader: look(reader, secret), tenant), tenant
+        assert not kept.store.read_now(tenant, lambda reader: look(reader, secret)), tenant
 
 
 @pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS.keys())
 def test_everything_is_seen_from_inside(kept: Kept, secret: Document, look: Look) -> None:
-    for scope in (HOME, TEAM, Scope(namespace="home", prefix=SECRET)):
-        assert kept.read(lambda reader: look(reader, secret), scope), scope
-        assert kept.store.read_now(scope, lambda reader: look(reader, secret)), scope
+    for tenant in (HOME, TEAM, Tenant(namespace="home", prefix=SECRET)):
+        assert kept.read(lambda reader: look(reader, secret), tenant), tenant
+        assert kept.store.read_now(tenant, lambda reader: look(reader, secret)), tenant
 
 
 def test_namespaces_hold_the_same_ids_apart(kept: Kept) -> None:
@@ -136,9 +136,9 @@ def test_namespaces_hold_the_same_ids_apart(kept: Kept) -> None:
 
 
 def test_a_writer_reads_no_further_than_a_reader(kept: Kept, secret: Document) -> None:
-    for scope in (AWAY, NEIGHBOUR):
+    for tenant in (AWAY, NEIGHBOUR):
         for look in (look for name, look in LOOKS.items() if not name.startswith("vectors.")):
-            assert not kept.write(lambda writer, look=look: look(writer, secret), scope)  # type: ignore[misc]
+            assert not kept.write(lambda writer, look=look: look(writer, secret), tenant)  # type: ignore[misc]
 
 
 def test_a_writer_changes_nothing_outside(kept: Kept, secret: Document, backend: Backend) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.keep.runtimes import Caller, opened
-from zibaldone.access.principal import Scope
+from zibaldone.access.principal import Tenant
 from zibaldone.tools.spec import Runtime
 
 
@@ -21,11 +21,11 @@ def runtime(data: Path) -> Iterator[Runtime]:
 class TestNamespaces:
     @pytest.fixture
     def ours(self, runtime: Runtime) -> Caller:
-        return Caller(runtime, Scope(namespace="ours"))
+        return Caller(runtime, Tenant(namespace="ours"))
 
     @pytest.fixture
     def theirs(self, runtime: Runtime) -> Caller:
-        caller = Caller(runtime, Scope(namespace="theirs"))
+        caller = Caller(runtime, Tenant(namespace="theirs"))
         caller("upload_document", path="plan", content="their secret walrus", title="Walrus plan")
         caller("update_document", path="plan", content="their newer secret walrus")
         caller("upload_document", path="gone", content="their deleted walrus")
@@ -100,7 +100,7 @@ class TestPrefixes:
     @pytest.fixture
     def team(self, runtime: Runtime, everyone: Caller) -> Caller:
         assert len(everyone.ids()) == 8
-        return Caller(runtime, Scope(prefix="team/"))
+        return Caller(runtime, Tenant(prefix="team/"))
 
     @pytest.mark.parametrize(
         ("prefix", "visible"),
