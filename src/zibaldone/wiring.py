@@ -13,7 +13,6 @@ from zibaldone.errors import ConfigurationError
 from zibaldone.find.query_vector import QueryVectors
 from zibaldone.index.worker import IndexWorker
 from zibaldone.keep.fetch import Fetcher
-from zibaldone.protocol.conformance.surface import ConformanceSurface
 from zibaldone.protocol.surface import Surface
 from zibaldone.settings import Settings
 from zibaldone.store.open import open_store
@@ -60,8 +59,10 @@ def chosen_embedder(settings: Settings) -> Embedder | None:
     )
 
 
-def build_application(settings: Settings, runtime: Runtime, *, conformance: bool = False) -> App:
-    """`conformance` adds the fixtures that the official suite calls."""
+def build_application(
+    settings: Settings, runtime: Runtime, *, surface: type[Surface] = Surface
+) -> App:
+    """`surface` is the class that offers a profile to MCP clients."""
     profiles = all_profiles(settings.profiles)
     _require_known(settings.capability_routes, profiles)
     auth_rules = _auth_rules(settings, profiles)
@@ -74,7 +75,7 @@ def build_application(settings: Settings, runtime: Runtime, *, conformance: bool
             allowed_hosts=_own_hosts(settings),
             allowed_origins=settings.allowed_origins,
         ),
-        surfaces=[(ConformanceSurface if conformance else Surface)(known) for known in profiles],
+        surfaces=[surface(profile) for profile in profiles],
         capability_routes=settings.capability_routes,
         notification_status=settings.notification_status,
         extra_routes={} if auth_rules.resource is None else auth_rules.resource.routes(),
