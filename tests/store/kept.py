@@ -42,8 +42,12 @@ class Kept:
         work: Callable[[Reader], T],
         tenant: Tenant = EVERYTHING,
         seconds_max: float | None = None,
+        *,
+        is_small: bool = False,
     ) -> T:
-        return asyncio.run(self.store.read(tenant, work, seconds_max=seconds_max))
+        return asyncio.run(
+            self.store.read(tenant, work, seconds_max=seconds_max, is_small=is_small)
+        )
 
     def create(
         self, path: str, body: str = "some text", tenant: Tenant = EVERYTHING, **more: Any

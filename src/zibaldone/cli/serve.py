@@ -27,9 +27,8 @@ from zibaldone.wiring.runtime import build_runtime
 @click.option("--port", type=int, help="Port to serve on.")
 @click.option("--data", type=click.Path(path_type=Path), help="Folder of the database.")
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]))
-@click.option("--conformance", is_flag=True, help="Add the fixtures of the MCP conformance suite.")
 @click.pass_obj
-def serve(options: context.Options, /, data: Path | None, conformance: bool, **flags: Any) -> None:
+def serve(options: context.Options, /, data: Path | None, **flags: Any) -> None:
     """Serve the documents over HTTP."""
     if data is not None:
         options = context.Options(data=data, config=options.config)
@@ -41,7 +40,7 @@ def serve(options: context.Options, /, data: Path | None, conformance: bool, **f
     try:
         _require_closed(settings, runtime)
         _require_free(settings.host, settings.port)
-        app = build_application(settings, runtime, conformance=conformance)
+        app = build_application(settings, runtime)
         if sys.stderr.isatty():
             address = f"http://{settings.host}:{settings.port}"
             click.echo(f"Zibaldone serves at {address}/mcp. Ctrl-C ends it.", err=True)

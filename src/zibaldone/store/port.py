@@ -263,9 +263,18 @@ class Writer(Protocol):
 
 class Store(Protocol):
     async def read(
-        self, tenant: Tenant, work: Callable[[Reader], T], *, seconds_max: float | None = None
+        self,
+        tenant: Tenant,
+        work: Callable[[Reader], T],
+        *,
+        seconds_max: float | None = None,
+        is_small: bool = False,
     ) -> T:
-        """Run on one snapshot, off the event loop, interrupted when the time is over."""
+        """Run on one snapshot, off the event loop, interrupted at its deadline.
+
+        `is_small` says that the work reads a bounded number of small rows (one id, one page): an
+        engine may then run it inline, without handing it to a thread.
+        """
         ...
 
     def read_now(self, tenant: Tenant, work: Callable[[Reader], T]) -> T:

@@ -7,7 +7,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from zibaldone.errors import ConfigurationError
-from zibaldone.protocol.conformance.surface import ConformanceSurface
 from zibaldone.protocol.surface import Surface
 from zibaldone.settings import Settings
 from zibaldone.tools.profiles import Profile, all_profiles
@@ -21,8 +20,10 @@ from zibaldone.web.oauth import TokenVerifier
 from zibaldone.web.resource import ProtectedResource
 
 
-def build_application(settings: Settings, runtime: Runtime, *, conformance: bool = False) -> App:
-    """`conformance` adds the fixtures that the official suite calls."""
+def build_application(
+    settings: Settings, runtime: Runtime, *, surface: type[Surface] = Surface
+) -> App:
+    """`surface` is the class that offers a profile to MCP clients."""
     profiles = all_profiles(settings.profiles)
     _require_known(settings.capability_routes, profiles)
     auth_rules = _auth_rules(settings, profiles)
@@ -35,7 +36,7 @@ def build_application(settings: Settings, runtime: Runtime, *, conformance: bool
             allowed_hosts=_own_hosts(settings),
             allowed_origins=settings.allowed_origins,
         ),
-        surfaces=[(ConformanceSurface if conformance else Surface)(known) for known in profiles],
+        surfaces=[surface(profile) for profile in profiles],
         capability_routes=settings.capability_routes,
         notification_status=settings.notification_status,
         extra_routes={} if auth_rules.resource is None else auth_rules.resource.routes(),

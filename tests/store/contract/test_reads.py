@@ -53,14 +53,15 @@ def test_a_read_sees_one_state_while_writes_go_on(kept: Kept) -> None:
 def test_a_quick_read_sees_every_write_that_was_acknowledged(kept: Kept) -> None:
     """No state is held from one to the next."""
     kept.create("a", "zebra")
-    assert kept.store.read_now(EVERYTHING, look) == ("zebra", ["a"], ["a"])
+    assert kept.read(look, is_small=True) == ("zebra", ["a"], ["a"])
     kept.update("a", body="lion")
-    assert kept.store.read_now(EVERYTHING, look) == ("lion", ["a"], [])
+    assert kept.read(look, is_small=True) == ("lion", ["a"], [])
     kept.create("b", "zebra")
-    assert kept.store.read_now(EVERYTHING, look) == ("lion", ["a", "b"], ["b"])
+    assert kept.read(look, is_small=True) == ("lion", ["a", "b"], ["b"])
 
 
-def test_a_read_that_takes_too_long_is_interrupted(kept: Kept) -> None:
+@pytest.mark.parametrize("is_small", [False, True])
+def test_a_read_that_takes_too_long_is_interrupted(kept: Kept, is_small: bool) -> None:
     for number in range(60):
         kept.create(f"d/{number}")
 
@@ -69,10 +70,11 @@ def test_a_read_that_takes_too_long_is_interrupted(kept: Kept) -> None:
             reader.documents.heads("", limit=100)
 
     with pytest.raises(DeadlineExceeded):
-        kept.read(endless, seconds_max=0.05)
+        kept.read(endless, seconds_max=0.05, is_small=is_small)
     # The connection it ran on is as good as new.
     for _ in range(10):
         assert len(kept.ids()) == 60
+    assert kept.read(lambda reader: reader.documents.get("d/1"), is_small=is_small) is not None
 
 
 def test_reads_run_side_by_side(kept: Kept) -> None:
@@ -110,7 +112,7 @@ def test_a_read_that_fails_gives_its_error_and_the_reader_back(kept: Kept) -> No
         with pytest.raises(KeyError):
             kept.read(fail)
         with pytest.raises(KeyError):
-            kept.store.read_now(EVERYTHING, fail)
+            kept.read(fail, is_small=True)
     assert kept.ids() == []
 
 
@@ -121,7 +123,7 @@ def test_a_closed_store_says_so(kept: Kept) -> None:
     with pytest.raises(StorageUnavailable, match="closed"):
         kept.read(look)
     with pytest.raises(StorageUnavailable, match="closed"):
-        kept.store.read_now(EVERYTHING, look)
+        kept.read(look, is_small=True)
     with pytest.raises(StorageUnavailable, match="closed"):
         kept.create("b")
     with pytest.raises(StorageUnavailable, match="closed"):

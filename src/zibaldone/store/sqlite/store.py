@@ -100,9 +100,19 @@ class SqliteStore:
         self._writer = WriterThread(path, wait)
 
     async def read(
-        self, tenant: Tenant, work: Callable[[Reader], T], *, seconds_max: float | None = None
+        self,
+        tenant: Tenant,
+        work: Callable[[Reader], T],
+        *,
+        seconds_max: float | None = None,
+        is_small: bool = False,
     ) -> T:
         seconds = self._limits.query_seconds_max if seconds_max is None else seconds_max
+        if is_small:
+            return self._quick.read(
+                lambda raw: work(Session(raw, tenant, self._memory)),
+                min(seconds, _QUICK_SECONDS_MAX),
+            )
         return await self._in_thread(self._read_snapshot, tenant, work, seconds)
 
     def _read_snapshot(self, tenant: Tenant, work: Callable[[Session], T], seconds_max: float) -> T:
