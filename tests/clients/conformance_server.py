@@ -9,8 +9,10 @@ import argparse
 from collections.abc import Sequence
 
 from tests.clients.fixtures.surface import ConformanceSurface
-from zibaldone import settings, wiring
+from zibaldone import settings
 from zibaldone.web.server import server
+from zibaldone.wiring.application import build_application
+from zibaldone.wiring.runtime import build_runtime
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -19,9 +21,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--data")
     options = parser.parse_args(arguments)
     chosen = settings.load({"data": options.data, "port": options.port})
-    runtime = wiring.build_runtime(chosen)
+    runtime = build_runtime(chosen)
     try:
-        app = wiring.build_application(chosen, runtime, surface=ConformanceSurface)
+        app = build_application(chosen, runtime, surface=ConformanceSurface)
         server(app, chosen.host, chosen.port).run()
     finally:
         runtime.close()

@@ -1,4 +1,4 @@
-"""The only place where the parts are put together: Settings → Runtime → application."""
+"""Settings and Runtime → the HTTP application."""
 
 from __future__ import annotations
 
@@ -6,17 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from zibaldone.embed.open import EmbedderSettings, open_embedder
-from zibaldone.embed.port import Embedder
-from zibaldone.embed.watched import Watched
 from zibaldone.errors import ConfigurationError
-from zibaldone.find.query_vector import QueryVectors
-from zibaldone.index.worker import IndexWorker
-from zibaldone.ingest.convert import Converter
-from zibaldone.ingest.fetch import Fetcher
 from zibaldone.protocol.surface import Surface
 from zibaldone.settings import Settings
-from zibaldone.store.open import open_store
 from zibaldone.tools.profiles import Profile, all_profiles
 from zibaldone.tools.spec import Runtime
 from zibaldone.web.app import App, Serving, build_app
@@ -26,43 +18,6 @@ from zibaldone.web.guard import Background, GuardRules
 from zibaldone.web.issuer import IssuerKeys
 from zibaldone.web.oauth import TokenVerifier
 from zibaldone.web.resource import ProtectedResource
-
-
-def build_runtime(settings: Settings) -> Runtime:
-    limits = settings.limits
-    chosen = chosen_embedder(settings)
-    embedder = None if chosen is None else Watched(chosen)
-    store = open_store(settings.data, limits)
-    return Runtime(
-        store=store,
-        limits=limits,
-        query_vectors=QueryVectors(embedder),
-        embedder=embedder,
-        index=None if embedder is None else IndexWorker(store, embedder),
-        fetcher=Fetcher(
-            roots=settings.ingest_roots,
-            hosts=settings.ingest_hosts,
-            bytes_max=limits.ingest_bytes_max,
-            seconds_max=limits.ingest_seconds_max,
-        ),
-        converter=Converter(
-            bytes_max=limits.ingest_bytes_max,
-            text_bytes_max=limits.document_body_bytes_max,
-            seconds_max=limits.ingest_seconds_max,
-        ),
-    )
-
-
-def chosen_embedder(settings: Settings) -> Embedder | None:
-    return open_embedder(
-        EmbedderSettings(
-            kind=settings.embedder,
-            url=settings.embedding_url,
-            model=settings.embedding_model,
-            dimensions=settings.embedding_dimensions,
-            api_key=settings.embedding_api_key,
-        )
-    )
 
 
 def build_application(
