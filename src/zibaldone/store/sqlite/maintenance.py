@@ -13,6 +13,7 @@ import apsw
 from zibaldone.limits import INDEX_WORKER_ALIVE_SECONDS
 from zibaldone.model.vector import Vectors
 from zibaldone.store import statements
+from zibaldone.store.sqlite.chunks import ChunkTable
 from zibaldone.store.sqlite.rows import require
 from zibaldone.store.sqlite.sources import SourceUpkeep
 from zibaldone.store.sqlite.vector_index import pack
@@ -38,6 +39,7 @@ class Maintenance:
     def __init__(self, raw: apsw.Connection) -> None:
         self._raw = raw
         self.sources = SourceUpkeep(raw)
+        self.chunks = ChunkTable(raw)
 
     # Who works on the outbox
 
