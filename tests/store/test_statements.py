@@ -30,6 +30,7 @@ OPERATORS = "keys are the operator's, no tenant's"
 PIPELINE = "the index pipeline serves all tenants, by storage key; no tool is given it"
 BY_MEMORY = "what it brings is masked by namespace, in memory or by the statement beside it"
 WHOLE_INDEX = "measures the index itself, as its ranking does; says nothing of a document"
+PIPELINE_FILES = ("index.", "sources.", "queue.")
 WITHOUT_NAMESPACE = {
     "documents.insert_body": BY_KEY,
     "documents.replace_body": BY_KEY,
@@ -42,7 +43,12 @@ WITHOUT_NAMESPACE = {
     "lexical.delete_facets": BY_KEY,
     "lexical.put_tag": BY_KEY,
     "lexical.delete_tags": BY_KEY,
-    **{name: PIPELINE for name in ALL if name.startswith(("index.", "sources."))},
+    **{name: PIPELINE for name in ALL if name.startswith(PIPELINE_FILES)},
+    "schedules.all": PIPELINE,
+    "schedules.advance": PIPELINE,
+    "schedules.remove": PIPELINE,
+    "jobs.cancel": BY_KEY,
+    "jobs.retry": BY_KEY,
     "sources.definition": BY_KEY,
     "vectors.model": BY_MEMORY,
     "vectors.newest_change": BY_MEMORY,

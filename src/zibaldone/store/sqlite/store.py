@@ -20,6 +20,7 @@ from zibaldone.store.sqlite.api_keys import ApiKeys
 from zibaldone.store.sqlite.check import check_file
 from zibaldone.store.sqlite.connection import Connection
 from zibaldone.store.sqlite.documents import Documents, Revisions
+from zibaldone.store.sqlite.jobs import Jobs, Queue
 from zibaldone.store.sqlite.journal import Audit, Outbox
 from zibaldone.store.sqlite.lexical import Lexical
 from zibaldone.store.sqlite.maintenance import Maintenance
@@ -72,6 +73,14 @@ class Session:
     @cached_property
     def outbox(self) -> Outbox:
         return Outbox(self._raw)
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        return Jobs(self._raw, self._tenant)
+
+    @cached_property
+    def queue(self) -> Queue:
+        return Queue(self._raw, self._tenant)
 
     @cached_property
     def audit(self) -> Audit:
