@@ -10,16 +10,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from zibaldone.model.chunk import ChunkChanges, StoredChunk
 from zibaldone.model.chunking import Chunking
 from zibaldone.model.document import VectorStatus
 from zibaldone.model.job import JobState, LeasedJob, NewJob, Progress, Schedule, Setback
-from zibaldone.text.chunk import Chunk
 
 if TYPE_CHECKING:  # numpy is loaded by the first search, not by the first import
     from zibaldone.model.vector import Vectors
 
 
-class SourceReads(Protocol):
+class SourceDefinitions(Protocol):
     def chunking(self, source_id: int) -> Chunking:
         """How the source's documents are cut. StorageCorrupt where its definition is unusable."""
         ...
@@ -54,18 +54,8 @@ class DocumentText:
     body: str
 
 
-@dataclass(frozen=True, slots=True)
-class PassagesReplaced:
-    added: int
-    moved: int
-    removed: int
-
-    def __bool__(self) -> bool:
-        return bool(self.added or self.moved or self.removed)
-
-
-class SourceUpkeep(SourceReads, Protocol):
-    """The sources and the passages of their documents, across namespaces."""
+class SourceUpkeep(SourceDefinitions, Protocol):
+    """The sources and the texts of their documents, across namespaces."""
 
     def all(self) -> list[Source]: ...
 
@@ -91,9 +81,12 @@ class SourceUpkeep(SourceReads, Protocol):
         """None: it is deleted, or of another source by now."""
         ...
 
-    def replace_passages(
-        self, document: DocumentText, chunks: Sequence[Chunk]
-    ) -> PassagesReplaced: ...
+
+class ChunkUpkeep(Protocol):
+    """The chunks of any document, by its storage key. Like `ChunkWrites` otherwise."""
+
+    def stored(self, document_key: int) -> list[StoredChunk]: ...
+    def apply(self, document_key: int, changes: ChunkChanges) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +283,8 @@ class Maintenance(Protocol):
     def queue(self) -> QueueUpkeep: ...
     @property
     def schedules(self) -> ScheduleUpkeep: ...
+    @property
+    def chunks(self) -> ChunkUpkeep: ...
 
     def claim(self, worker_key: int, model_id: int, now_us: int) -> Claim:
         """The worker lives and wants to work on the queue; only one model's may at a time."""

@@ -13,6 +13,7 @@ import apsw
 from zibaldone.limits import INDEX_WORKER_ALIVE_SECONDS
 from zibaldone.model.vector import Vectors
 from zibaldone.store import statements
+from zibaldone.store.sqlite.chunks import ChunkTable
 from zibaldone.store.sqlite.queue import QueueUpkeep
 from zibaldone.store.sqlite.rows import require
 from zibaldone.store.sqlite.schedules import ScheduleUpkeep
@@ -42,6 +43,7 @@ class Maintenance:
         self.sources = SourceUpkeep(raw)
         self.queue = QueueUpkeep(raw)
         self.schedules = ScheduleUpkeep(raw)
+        self.chunks = ChunkTable(raw)
 
     # Who works on the outbox
 
