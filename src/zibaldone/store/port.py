@@ -8,15 +8,18 @@ to one `Tenant`: what lies outside it does not exist for them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+
+import orjson
 
 from zibaldone.access.key import ApiKey
 from zibaldone.access.principal import Tenant
 from zibaldone.model.chunk import ChunkChanges, ChunkView, StoredChunk
-from zibaldone.model.document import Document, DocumentHead, Revision
+from zibaldone.model.document import Document, DocumentHead, DocumentPart, Revision
 from zibaldone.model.facets import Facets
+from zibaldone.model.job import Job, JobState, NewJob
 from zibaldone.model.query import NO_FILTER, Filter, Query
 from zibaldone.store.upkeep import Maintenance, SourceDefinitions
 
@@ -40,17 +43,36 @@ class SourceCounts:
     chunks: int
 
 
-@dataclass(frozen=True, slots=True)
 class Listing:
-    """A page of documents, already JSON: databases write it in a third of the time we would take.
+    """A page of documents, as values and as the JSON that a client is sent.
 
-    An item has document_id, parent_id, title, tags and revision.
+    An engine may return a subclass that writes the JSON itself: some databases do that in a third
+    of the time we would take. It then makes the heads when they are asked for.
     """
 
-    items_json: str
-    count: int
-    last_id: str | None
-    has_more: bool
+    __slots__ = ("_heads", "has_more")
+
+    def __init__(self, heads: Sequence[DocumentHead], has_more: bool) -> None:
+        self._heads = heads
+        self.has_more = has_more
+        """There are documents after the last of these."""
+
+    @property
+    def heads(self) -> Sequence[DocumentHead]:
+        return self._heads
+
+    @property
+    def count(self) -> int:
+        return len(self.heads)
+
+    @property
+    def last_id(self) -> str | None:
+        """What to ask for the next page after; None: the page is empty."""
+        return self.heads[-1].document_id if self.heads else None
+
+    def to_json(self) -> str:
+        """An array; an item has document_id, parent_id, title, tags and revision, in this order."""
+        return orjson.dumps(list(self.heads)).decode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +101,13 @@ class DocumentReads(Protocol):
         """The document, also when it is deleted."""
         ...
 
+    def peek(self, document_id: str, chars_max: int) -> DocumentPart | None:
+        """Like `get`, with only the first `chars_max` characters of the body.
+
+        It reads no more than it gives: what it costs does not depend on how long the body is.
+        """
+        ...
+
     def heads(
         self, prefix: str, *, after: str | None = None, offset: int = 0, limit: int
     ) -> list[DocumentHead]:
@@ -88,7 +117,7 @@ class DocumentReads(Protocol):
     def listing(
         self, prefix: str, *, after: str | None = None, offset: int = 0, limit: int
     ) -> Listing:
-        """The same, as it is shown."""
+        """The same as a page that knows whether there is more."""
         ...
 
 
@@ -208,6 +237,49 @@ class OutboxWrites(Protocol):
         ...
 
 
+class JobReads(Protocol):
+    """A tenant sees the jobs of its namespace. One that is limited to a folder sees the jobs about
+    documents in it, and those that were added by callers limited to it, or to a part of it."""
+
+    def get(self, job_id: str) -> Job | None: ...
+
+    def page(
+        self,
+        *,
+        kind: str | None = None,
+        state: JobState | None = None,
+        limit: int,
+        after: str | None = None,
+    ) -> list[Job]:
+        """Newest first, from the id `after` (exclusive), which need not exist any more."""
+        ...
+
+
+class QueueWrites(Protocol):
+    def add(self, jobs: Iterable[NewJob]) -> list[str]:
+        """Queue jobs in this transaction; their ids.
+
+        Where a queued or running job of the kind has the same unique key, nothing is added and the
+        id is that job's.
+        """
+        ...
+
+    def cancel(self, job_id: str, now_us: int) -> Job | None:
+        """Cancel a job that is queued or parked; request it of one that runs; others stay.
+
+        Returns the job as it is then. None: there is no such job.
+        """
+        ...
+
+    def retry(self, job_id: str) -> Job | None:
+        """Queue a parked, cancelled or waiting job anew, due at once and with nothing counted.
+
+        Returns the job as it is then: not queued, if it runs or is done, or if another job has its
+        unique key by now. None: there is no such job.
+        """
+        ...
+
+
 class AuditReads(Protocol):
     def page(self, document_id: str | None, *, limit: int) -> list[AuditEntry]: ...
 
@@ -242,6 +314,8 @@ class Reader(Protocol):
     @property
     def vectors(self) -> VectorReads: ...
     @property
+    def jobs(self) -> JobReads: ...
+    @property
     def sources(self) -> SourceReads: ...
     @property
     def audit(self) -> AuditReads: ...
@@ -262,6 +336,10 @@ class Writer(Protocol):
     def sources(self) -> SourceWrites: ...
     @property
     def outbox(self) -> OutboxWrites: ...
+    @property
+    def jobs(self) -> JobReads: ...
+    @property
+    def queue(self) -> QueueWrites: ...
     @property
     def audit(self) -> AuditWrites: ...
     @property
