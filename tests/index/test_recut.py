@@ -233,7 +233,7 @@ def test_of_two_changes_the_later_one_holds(kept: Kept, tables: Sqlite) -> None:
     with pytest.raises(Conflict, match="changed again"):
         change(kept, BY_SIZE, overtake)
     assert passages(tables, "000") == passages(tables, "100") == by_size(LONG, later)
-    (source,) = kept.maintain(lambda work: work.sources.all(), write=False)
+    (source,) = kept.upkeep(lambda work: work.sources.all(), write=False)
     assert (source.chunking, source.is_cut) == (later, True)
 
 
@@ -262,7 +262,7 @@ def test_a_definition_that_cannot_be_used_is_a_clear_error_and_can_be_mended(
         kept.create("new", LONG)
     assert why in refused.value.message
     assert kept.get("new") is None
-    (source,) = kept.maintain(lambda work: work.sources.all(), write=False)
+    (source,) = kept.upkeep(lambda work: work.sources.all(), write=False)
     assert source.chunking is None
     assert why in source.problem
     change(kept, BY_SIZE)

@@ -19,7 +19,7 @@ from zibaldone.limits import Limits
 from zibaldone.model.document import Document, DocumentHead
 from zibaldone.model.query import Filter
 from zibaldone.store.port import Listing, PassageView, Reader, Scored, Store, Writer
-from zibaldone.store.upkeep import Maintenance
+from zibaldone.store.upkeep import Upkeep
 from zibaldone.text.tokens import parse_query
 
 T = TypeVar("T")
@@ -109,8 +109,8 @@ class Kept:
     def found(self, words: str, tenant: Tenant = EVERYTHING, prefix: str = "") -> set[str]:
         return {view.document_id for view in self.search(words, tenant, prefix)}
 
-    def maintain(self, work: Callable[[Maintenance], T], *, write: bool = True) -> T:
-        return asyncio.run(self.store.maintain(work, write=write))
+    def upkeep(self, work: Callable[[Upkeep], T], *, write: bool = True) -> T:
+        return asyncio.run(self.store.upkeep(work, write=write))
 
     def index(self) -> None:
         """Deal with all that waits for vectors."""

@@ -125,7 +125,7 @@ def _wanted(source: Source, by: CutBy | None, given: dict[str, int]) -> Chunking
 
 def _all(session: context.Session) -> list[Source]:
     store = session.runtime.store
-    return session.run(store.maintain(lambda work: work.sources.all(), write=False))
+    return session.run(store.upkeep(lambda work: work.sources.all(), write=False))
 
 
 def _named(known: list[Source], name: str, namespace: str | None) -> Source:

@@ -17,12 +17,11 @@ from zibaldone.limits import (
     RECUT_BATCH_CHARS,
     RECUT_BATCH_DOCUMENTS,
     RECUT_PAUSE_SECONDS,
-    VECTOR_CHANGES_KEPT,
 )
 from zibaldone.model.chunking import Chunking
 from zibaldone.model.instant import now_us
 from zibaldone.store.port import Store
-from zibaldone.store.upkeep import Maintenance
+from zibaldone.store.upkeep import Upkeep
 from zibaldone.text.chunk import cut
 
 
@@ -51,21 +50,21 @@ async def change_chunking(
     A run that was ended is completed by another: what is cut as it should be costs a look only.
     `report` is told of documents as they are done.
     """
-    await store.maintain(lambda work: work.sources.set_chunking(source_id, chunking))
+    await store.upkeep(lambda work: work.sources.set_chunking(source_id, chunking))
     # Later documents are written as the definition says, so that this comes to an end.
-    through = await store.maintain(lambda work: work.sources.last_document(), write=False)
+    through = await store.upkeep(lambda work: work.sources.last_document(), write=False)
     done, after = Recut(), 0
-    while page := await store.maintain(partial(_page, source_id, after, through), write=False):
+    while page := await store.upkeep(partial(_page, source_id, after, through), write=False):
         for keys in _batches(page):
-            done += await store.maintain(partial(_cut_batch, source_id, chunking, keys))
+            done += await store.upkeep(partial(_cut_batch, source_id, chunking, keys))
             report(len(keys))
             await asyncio.sleep(RECUT_PAUSE_SECONDS)
         after, _ = page[-1]
-    await store.maintain(partial(_finish, source_id, chunking))
+    await store.upkeep(partial(_finish, source_id, chunking))
     return done
 
 
-def _page(source_id: int, after: int, through: int, work: Maintenance) -> list[tuple[int, int]]:
+def _page(source_id: int, after: int, through: int, work: Upkeep) -> list[tuple[int, int]]:
     return work.sources.documents(
         source_id, after=after, through=through, limit=INDEX_SWEEP_DOCUMENTS
     )
@@ -85,30 +84,28 @@ def _batches(page: Sequence[tuple[int, int]]) -> Iterator[list[int]]:
         yield keys
 
 
-def _cut_batch(source_id: int, chunking: Chunking, keys: Sequence[int], work: Maintenance) -> Recut:
+def _cut_batch(source_id: int, chunking: Chunking, keys: Sequence[int], work: Upkeep) -> Recut:
     """In one transaction, from what the documents say now: a server may have written meanwhile."""
     _require_unchanged(source_id, chunking, work)
     done = Recut()
-    for key in keys:
-        document = work.sources.text(source_id, key)
-        if document is None:
-            continue
+    changed: list[int] = []
+    for document in work.sources.texts(source_id, keys):
         replaced = work.sources.replace_passages(
             document, cut(document.body, document.mime, chunking)
         )
         if replaced.added:
-            work.enqueue_cut(key, now_us())
+            changed.append(document.document_key)
         done += Recut(1, int(bool(replaced)), replaced.added)
-    work.trim_changes(VECTOR_CHANGES_KEPT)
+    work.outbox.enqueue_cut(changed, now_us())
     return done
 
 
-def _finish(source_id: int, chunking: Chunking, work: Maintenance) -> None:
+def _finish(source_id: int, chunking: Chunking, work: Upkeep) -> None:
     _require_unchanged(source_id, chunking, work)
     work.sources.set_cut(source_id)
 
 
-def _require_unchanged(source_id: int, chunking: Chunking, work: Maintenance) -> None:
+def _require_unchanged(source_id: int, chunking: Chunking, work: Upkeep) -> None:
     """Two runs must not mix: the one that came later goes on, with its own definition."""
     if work.sources.chunking(source_id).as_dict() != chunking.as_dict():
         raise Conflict("The chunking was changed again meanwhile; that change is being applied.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 import apsw
@@ -19,7 +19,7 @@ from zibaldone.text.chunk import Chunk
 
 _DEFINITION: rows.Kinds = (str, str)
 _SOURCE: rows.Kinds = (int, str, str, str, int, str, int, int)
-_TEXT: rows.Kinds = (str, str, str)
+_TEXT: rows.Kinds = (int, str, str, str)
 
 _SQL = statements.load("zibaldone.store.sqlite", "sources.sql")
 
@@ -68,10 +68,10 @@ class SourceUpkeep(Sources):
         values = {"source_id": source_id, "after": after, "through": through, "limit": limit}
         return [(key, chars) for key, chars in self._raw.execute(_SQL["documents"], values)]
 
-    def text(self, source_id: int, document_key: int) -> DocumentText | None:
-        values = {"source_id": source_id, "document_key": document_key}
-        row = self._raw.execute(_SQL["text"], values).fetchone()
-        return None if row is None else DocumentText(document_key, *rows.require(row, _TEXT))
+    def texts(self, source_id: int, document_keys: Iterable[int]) -> list[DocumentText]:
+        values = {"source_id": source_id, "document_keys": rows.dumps(list(document_keys))}
+        found = self._raw.execute(_SQL["texts"], values)
+        return [DocumentText(*rows.require(row, _TEXT)) for row in found]
 
     def replace_passages(self, document: DocumentText, chunks: Sequence[Chunk]) -> PassagesReplaced:
         return replace_passages(self._raw, document.document_key, document.title, chunks)

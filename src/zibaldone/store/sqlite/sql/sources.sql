@@ -37,7 +37,9 @@ WHERE document_key > :after AND document_key <= :through
   AND source_id = :source_id AND deleted_at_us IS NULL
 ORDER BY document_key LIMIT :limit;
 
--- name: text
--- What a document's passages are made of, if it still is a live one of the source.
-SELECT d.title, d.mime, b.body FROM documents d JOIN bodies b USING (document_key)
-WHERE d.document_key = :document_key AND d.source_id = :source_id AND d.deleted_at_us IS NULL;
+-- name: texts
+-- What documents' chunks are made of, of those that still are live ones of the source.
+SELECT d.document_key, d.title, d.mime, b.body
+FROM json_each(:document_keys) k CROSS JOIN documents d ON d.document_key = k.value
+JOIN bodies b USING (document_key)
+WHERE d.source_id = :source_id AND d.deleted_at_us IS NULL;
