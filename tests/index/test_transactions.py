@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import apsw
 import pytest
@@ -146,7 +146,7 @@ def executed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(
         sqlite_store,
         "Upkeep",
-        lambda raw: SqliteUpkeep(CountingConnection(raw, statements)),
+        lambda raw: SqliteUpkeep(cast("apsw.Connection", CountingConnection(raw, statements))),
     )
     return statements
 

@@ -223,7 +223,7 @@ def test_what_goes_by_a_list_of_keys_begins_with_it(fresh: apsw.Connection, name
         ("consistency.unqueued_page", "SEARCH d USING INTEGER PRIMARY KEY (rowid>?)"),
         ("vector_upkeep.lacking_page", "SEARCH d USING INTEGER PRIMARY KEY (rowid>?)"),
         ("sources.definition", "SEARCH sources USING INTEGER PRIMARY KEY (rowid=?)"),
-        ("sources.documents", "SEARCH documents USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
+        ("sources.stale", "SEARCH d USING INTEGER PRIMARY KEY (rowid>?)"),
     ],
 )
 def test_what_is_asked_often_or_of_much_walks_no_more_than_it_must(

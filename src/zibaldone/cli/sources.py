@@ -102,7 +102,7 @@ def _change(session: context.Session, source: Source, wanted: Chunking) -> dict[
         "is_cut": True,
         "documents": done.documents,
         "changed": done.changed,
-        "new_passages": done.passages,
+        "new_passages": done.chunks,
         "seconds": round(time.monotonic() - started_s, 3),
     }
 

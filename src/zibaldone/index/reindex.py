@@ -20,6 +20,7 @@ from zibaldone.limits import (
     INDEX_BATCH_DOCUMENTS,
     INDEX_SWEEP_DOCUMENTS,
 )
+from zibaldone.model.instant import now_us
 from zibaldone.store.port import Store
 from zibaldone.store.upkeep import Upkeep
 
@@ -29,7 +30,7 @@ _POLL_SECONDS = 0.2
 async def catch_up(store: Store, worker: IndexWorker, report: Callable[[int], None]) -> int:
     """For the model in use: queue what is missing and work on it, with any server that does too.
 
-    Ends when all that was queued then is done or was given up; how many chunks it embedded.
+    Ends when all that was queued by then is done or was given up; how many chunks it embedded.
     `report` is told of them as they are done. Raises EmbedderUnavailable as `fill` does.
     """
     try:
@@ -40,9 +41,9 @@ async def catch_up(store: Store, worker: IndexWorker, report: Callable[[int], No
 
 async def _catch_up(store: Store, worker: IndexWorker, report: Callable[[int], None]) -> int:
     await enqueue_missing(store, await worker.model_id())
-    last = await store.upkeep(lambda work: work.outbox.last_change(), write=False)
+    through_us = now_us()
     embedded = 0
-    while await store.upkeep(lambda work: work.outbox.queued(last), write=False):
+    while await store.upkeep(lambda work: work.outbox.pending(through_us), write=False):
         done = await worker.drain_once()
         embedded += done.chunks
         report(done.chunks)

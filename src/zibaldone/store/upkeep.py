@@ -22,7 +22,11 @@ if TYPE_CHECKING:  # numpy is loaded by the first search, not by the first impor
 
 class SourceReads(Protocol):
     def chunking(self, source_id: int) -> Chunking:
-        """How the source's documents are cut. StorageCorrupt where its definition is unusable."""
+        """How the source's documents are cut. StorageCorrupt if its definition is unusable.
+
+        A writer that asks keeps the source locked until it commits: nobody changes its chunking
+        before the document that was cut by it is stored.
+        """
         ...
 
 
@@ -42,7 +46,7 @@ class Source:
     """None where the definition cannot be used; `problem` says why."""
     problem: str
     is_cut: bool
-    """False while documents from before the last change of its chunking may be cut otherwise."""
+    """False while documents are left that an earlier chunking cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,22 +74,27 @@ class SourceUpkeep(SourceReads, Protocol):
 
     def all(self) -> list[Source]: ...
 
-    def set_chunking(self, source_id: int, chunking: Chunking) -> None:
-        """For all that is written from now on; what is there already is `is_cut` no longer."""
+    def set_chunking(self, source_id: int, chunking: Chunking) -> int:
+        """Cut so from the next write on; the version of the source's chunking, a new one.
+
+        Each document has the version by which it was cut: `DocumentWrites` stores that of the
+        source in the transaction of the write. All documents that are there now become stale.
+        Because a writer holds the source locked, no document that was cut by an earlier version is
+        committed after this: those that are stale become only fewer.
+        """
         ...
 
-    def set_cut(self, source_id: int) -> None:
-        """All of its documents are cut as the definition says."""
+    def chunking_version(self, source_id: int) -> int: ...
+
+    def stale(self, source_id: int, *, after: int, limit: int) -> list[tuple[int, int]]:
+        """Its live documents that an earlier version cut, by key, with their number of characters.
+
+        The order is only for paging: a document with a lower key may be committed later.
+        """
         ...
 
-    def last_document(self) -> int:
-        """The newest document key of all."""
-        ...
-
-    def documents(
-        self, source_id: int, *, after: int, through: int, limit: int
-    ) -> list[tuple[int, int]]:
-        """Its live documents in key order: key and length in characters."""
+    def set_cut(self, source_id: int, document_keys: Iterable[int]) -> None:
+        """These documents are cut by the version of now."""
         ...
 
     def texts(self, source_id: int, document_keys: Iterable[int]) -> list[DocumentText]:
@@ -152,11 +161,9 @@ class OutboxUpkeep(Protocol):
         """Queue documents with new chunks; not those that are kept out of vectors."""
         ...
 
-    def last_change(self) -> int:
-        """The newest outbox key; `queued` says how many up to one are still to be dealt with."""
+    def pending(self, created_through_us: int) -> int:
+        """How many changes made up to a time are still to be dealt with."""
         ...
-
-    def queued(self, through: int) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,12 +65,8 @@ class OutboxUpkeep:
                 self._raw.execute(_SQL[later], keys)
         return len(queued)
 
-    def last_change(self) -> int:
-        key: int = self._raw.execute(_SQL["last_change"]).get
-        return key
-
-    def queued(self, through: int) -> int:
-        count: int = self._raw.execute(_SQL["queued"], {"outbox_key": through}).get
+    def pending(self, created_through_us: int) -> int:
+        count: int = self._raw.execute(_SQL["pending"], {"at_us": created_through_us}).get
         return count
 
 

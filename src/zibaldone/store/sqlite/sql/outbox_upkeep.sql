@@ -86,10 +86,6 @@ UPDATE documents SET vector_status = 'pending', vector_error = NULL
 WHERE document_key IN (SELECT value FROM json_each(:document_keys))
   AND deleted_at_us IS NULL AND vector_status <> 'skipped';
 
--- name: last_change
--- How far the outbox goes.
-SELECT coalesce(max(outbox_key), 0) FROM outbox;
-
--- name: queued
--- How many changes up to a point are still to be dealt with.
-SELECT count(*) FROM outbox WHERE parked = 0 AND outbox_key <= :outbox_key;
+-- name: pending
+-- How many changes made up to a time are still to be dealt with.
+SELECT count(*) FROM outbox WHERE parked = 0 AND at_us <= :at_us;
