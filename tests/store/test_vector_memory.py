@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.store.backends import Sqlite
 from tests.store.kept import HASHED, Kept, Two
 from zibaldone.errors import VectorsUnavailable
 from zibaldone.limits import Limits
 from zibaldone.store.open import open_store
 from zibaldone.store.port import Reader
+from zibaldone.store.sqlite import vector_log
 from zibaldone.store.sqlite import vectors as sqlite_vectors
 
 
@@ -195,3 +197,29 @@ def test_an_older_snapshot_in_the_middle_of_the_log(filled: Two) -> None:
     assert "zebra at last" in texts
     assert not texts & {"zebra 29", "zebra 9 anew"}
     assert len(texts) == 28
+
+
+def test_whatever_adds_to_the_log_of_changes_keeps_it_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vector_log, "VECTOR_CHANGES_KEPT", 3)
+    limits, tables = Limits(), Sqlite(tmp_path)
+    store = tables.open(limits)
+    kept = Kept(store, limits)
+
+    def log_rows() -> list[int]:
+        return [row[0] for row in tables.query("SELECT change_key FROM vector_changes")]
+
+    try:
+        for number in range(8):
+            kept.create(f"d/{number}", f"zebra {number}")
+        kept.index()
+        assert log_rows() == [6, 7, 8]
+        for number in range(4):  # a write that removes chunks trims as well
+            kept.delete(f"d/{number}")
+        assert log_rows() == [10, 11, 12]
+        model_id = kept.upkeep(lambda work: work.models.id(HASHED.identity, 64, 0))
+        kept.upkeep(lambda work: work.vectors.drop(model_id, 100))
+        assert log_rows() == [11, 12, 13]
+    finally:
+        store.close()

@@ -23,6 +23,7 @@ from zibaldone.model.instant import now_us
 from zibaldone.store.port import Store
 from zibaldone.store.upkeep import Upkeep
 from zibaldone.text.chunk import cut
+from zibaldone.text.chunk_changes import chunk_changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +93,13 @@ class _Run:
         done = Recut()
         changed: list[int] = []
         for document in work.sources.texts(self.source_id, keys):
-            replaced = work.sources.replace_passages(
-                document, cut(document.body, document.mime, self.chunking)
-            )
-            if replaced.added:
+            wanted = cut(document.body, document.mime, self.chunking)
+            stored = work.chunks.stored(document.document_key)
+            changes = chunk_changes(stored, document.title, wanted)
+            work.chunks.apply(document.document_key, changes)
+            if changes.added:
                 changed.append(document.document_key)
-            done += Recut(1, int(bool(replaced)), replaced.added)
+            done += Recut(1, int(bool(changes)), len(changes.added))
         work.sources.set_cut(self.source_id, keys)
         work.outbox.enqueue_cut(changed, now_us())
         return done

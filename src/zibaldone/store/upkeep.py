@@ -1,5 +1,5 @@
 """What background work asks of a storage engine, by subject: outbox, models, vectors, consistency,
-sources.
+sources, chunks.
 
 It goes by storage key and across namespaces, so no tool is given any of it. It runs as
 `await store.upkeep(work)`, in one transaction. Calls are set-wise: the number of statements of a
@@ -12,15 +12,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from zibaldone.model.chunk import ChunkChanges, StoredChunk
 from zibaldone.model.chunking import Chunking
 from zibaldone.model.document import VectorStatus
-from zibaldone.text.chunk import Chunk
 
 if TYPE_CHECKING:  # numpy is loaded by the first search, not by the first import
     from zibaldone.model.vector import Vectors
 
 
-class SourceReads(Protocol):
+class SourceDefinitions(Protocol):
     def chunking(self, source_id: int) -> Chunking:
         """How the source's documents are cut. StorageCorrupt if its definition is unusable.
 
@@ -59,18 +59,8 @@ class DocumentText:
     body: str
 
 
-@dataclass(frozen=True, slots=True)
-class PassagesReplaced:
-    added: int
-    moved: int
-    removed: int
-
-    def __bool__(self) -> bool:
-        return bool(self.added or self.moved or self.removed)
-
-
-class SourceUpkeep(SourceReads, Protocol):
-    """The sources and the chunks of their documents, across namespaces."""
+class SourceUpkeep(SourceDefinitions, Protocol):
+    """The sources and the texts of their documents, across namespaces."""
 
     def all(self) -> list[Source]: ...
 
@@ -101,9 +91,12 @@ class SourceUpkeep(SourceReads, Protocol):
         """Those of these documents that are live and of this source."""
         ...
 
-    def replace_passages(
-        self, document: DocumentText, chunks: Sequence[Chunk]
-    ) -> PassagesReplaced: ...
+
+class ChunkUpkeep(Protocol):
+    """The chunks of any document, by its storage key. Like `ChunkWrites` otherwise."""
+
+    def stored(self, document_key: int) -> list[StoredChunk]: ...
+    def apply(self, document_key: int, changes: ChunkChanges) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,3 +326,5 @@ class Upkeep(Protocol):
     def consistency(self) -> ConsistencyUpkeep: ...
     @property
     def sources(self) -> SourceUpkeep: ...
+    @property
+    def chunks(self) -> ChunkUpkeep: ...

@@ -18,7 +18,7 @@ from zibaldone.model.document import Document
 from zibaldone.model.query import Filter
 from zibaldone.store import port
 from zibaldone.store.port import AuditEntry, Reader
-from zibaldone.text.tokens import parse_query
+from zibaldone.text.query import parse_query
 
 HOME = Tenant(namespace="home")
 AWAY = Tenant(namespace="away")
@@ -64,12 +64,12 @@ LOOKS: dict[str, Look] = {
     "lexical.matching": lambda reader, _: reader.lexical.matching(
         parse_query("giraffe"), EVERY_KEY
     ),
-    "lexical.source_names": lambda reader, _: reader.lexical.source_names([SECRET]),
-    "lexical.documents_of": lambda reader, _: reader.lexical.documents_of(EVERY_KEY),
-    "lexical.passages": lambda reader, _: reader.lexical.passages(EVERY_KEY),
-    "lexical.passages_at": lambda reader, _: reader.lexical.passages_at([(SECRET, 0)]),
-    "lexical.sources": lambda reader, _: [
-        source for source in reader.lexical.sources() if source.documents or source.chunks
+    "chunks.source_names": lambda reader, _: reader.chunks.source_names([SECRET]),
+    "chunks.documents_of": lambda reader, _: reader.chunks.documents_of(EVERY_KEY),
+    "chunks.views": lambda reader, _: reader.chunks.views(EVERY_KEY),
+    "chunks.views_at": lambda reader, _: reader.chunks.views_at([(SECRET, 0)]),
+    "sources.counts": lambda reader, _: [
+        source for source in reader.sources.counts() if source.documents or source.chunks
     ],
     "vectors.search": lambda reader, _: reader.vectors.search(MODEL.identity, GIRAFFE, 9),
     "vectors.search by prefix": lambda reader, _: reader.vectors.search(
@@ -93,8 +93,10 @@ def test_the_looks_cover_every_read_of_the_port() -> None:
     protocols = {
         "documents": port.DocumentReads,
         "revisions": port.RevisionReads,
+        "chunks": port.ChunkReads,
         "lexical": port.LexicalReads,
         "vectors": port.VectorReads,
+        "sources": port.SourceReads,
         "audit": port.AuditReads,
     }
     parts = {name for name in vars(Reader) if not name.startswith("_")}

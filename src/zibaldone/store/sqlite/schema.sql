@@ -90,12 +90,6 @@ CREATE TABLE chunks (
 
 CREATE INDEX chunks_by_document ON chunks (document_key, chunk_index);
 
-CREATE VIRTUAL TABLE chunk_terms USING fts5(
-    title, heading, body,
-    content = '', contentless_delete = 1,
-    tokenize = "porter unicode61 remove_diacritics 0 categories 'L* M* N* P* S* Co Cn Cf'"
-);
-
 CREATE TABLE models (
     model_id      INTEGER PRIMARY KEY,
     identity      TEXT NOT NULL UNIQUE,
@@ -171,3 +165,9 @@ CREATE TABLE index_workers (
     model_id       INTEGER NOT NULL REFERENCES models (model_id),
     alive_until_us INTEGER NOT NULL
 ) STRICT;
+
+CREATE VIRTUAL TABLE chunk_terms USING fts5(
+    title, heading, body,
+    content = '', contentless_delete = 1,
+    tokenize = "unicode61 remove_diacritics 0 categories 'L* M* N* P* S* Co Cn Cf'"
+);

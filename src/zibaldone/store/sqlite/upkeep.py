@@ -6,6 +6,7 @@ from functools import cached_property
 
 import apsw
 
+from zibaldone.store.sqlite.chunks import ChunkTable
 from zibaldone.store.sqlite.consistency import ConsistencyUpkeep
 from zibaldone.store.sqlite.models import ModelUpkeep
 from zibaldone.store.sqlite.outbox import OutboxUpkeep
@@ -36,3 +37,7 @@ class Upkeep:
     @cached_property
     def sources(self) -> SourceUpkeep:
         return SourceUpkeep(self._raw)
+
+    @cached_property
+    def chunks(self) -> ChunkTable:
+        return ChunkTable(self._raw)

@@ -17,8 +17,16 @@ ALL_CHUNKS = 0
 
 
 def append(raw: apsw.Connection, changes: Iterable[tuple[int, int]]) -> None:
-    """Note changes (model, chunk) in the transaction that makes them, and keep the log short."""
-    listed = list(changes)
-    if listed:
-        raw.execute(_SQL["append"], {"changes": rows.dumps(listed)})
+    """Note changes (model, chunk) in the transaction that makes them."""
+    _append(raw, "append", {"changes": rows.dumps(list(changes))})
+
+
+def append_removed(raw: apsw.Connection, chunk_keys: Iterable[int]) -> None:
+    """Note the vectors of chunks, before these are removed."""
+    _append(raw, "append_removed", {"chunk_keys": rows.dumps(list(chunk_keys))})
+
+
+def _append(raw: apsw.Connection, statement: str, values: dict[str, str]) -> None:
+    raw.execute(_SQL[statement], values)
+    if raw.changes():
         raw.execute(_SQL["trim"], {"kept": VECTOR_CHANGES_KEPT})
