@@ -332,7 +332,7 @@ def _fill_tables(tables: Sqlite, count: int) -> None:
     with connection:
         connection.executemany(
             "INSERT INTO documents VALUES (?1, 'default', printf('d/%06d', ?1), 1, NULL, '', '[]', "
-            "'text/plain', '{}', NULL, 1, x'00', 4, 1, 1, NULL, 't', 'create', 'ready', NULL)",
+            "'text/plain', '{}', NULL, 1, x'00', 4, 1, 1, NULL, 't', 'create', 'ready', NULL, 0)",
             ((number,) for number in range(1, count + 1)),
         )
         connection.execute("INSERT INTO bodies SELECT document_key, 'text' FROM documents")
