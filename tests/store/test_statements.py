@@ -32,7 +32,7 @@ BY_MEMORY = "what it brings is masked by namespace, in memory or by the statemen
 WHOLE_INDEX = "measures the index itself, as its ranking does; says nothing of a document"
 UPKEEP = tuple(
     f"{subject}."
-    for subject in ("outbox_upkeep", "models", "vector_upkeep", "consistency", "sources")
+    for subject in ("outbox_upkeep", "models", "vector_upkeep", "consistency", "sources", "queue")
 )
 WITHOUT_NAMESPACE = {
     "documents.insert_body": BY_KEY,
@@ -41,6 +41,11 @@ WITHOUT_NAMESPACE = {
     "outbox.add": BY_KEY,
     "lexical.chunks_with": WHOLE_INDEX,
     "lexical.newest_chunk": WHOLE_INDEX,
+    "schedules.all": PIPELINE,
+    "schedules.advance": PIPELINE,
+    "schedules.remove": PIPELINE,
+    "jobs.cancel": BY_KEY,
+    "jobs.retry": BY_KEY,
     "chunks.stored": BY_KEY,
     "chunks.insert": BY_KEY,
     "chunks.insert_terms": BY_KEY,

@@ -10,6 +10,8 @@ from zibaldone.store.sqlite.chunks import ChunkTable
 from zibaldone.store.sqlite.consistency import ConsistencyUpkeep
 from zibaldone.store.sqlite.models import ModelUpkeep
 from zibaldone.store.sqlite.outbox import OutboxUpkeep
+from zibaldone.store.sqlite.queue import QueueUpkeep
+from zibaldone.store.sqlite.schedules import ScheduleUpkeep
 from zibaldone.store.sqlite.sources import SourceUpkeep
 from zibaldone.store.sqlite.vector_upkeep import VectorUpkeep
 
@@ -17,6 +19,14 @@ from zibaldone.store.sqlite.vector_upkeep import VectorUpkeep
 class Upkeep:
     def __init__(self, raw: apsw.Connection) -> None:
         self._raw = raw
+
+    @cached_property
+    def queue(self) -> QueueUpkeep:
+        return QueueUpkeep(self._raw)
+
+    @cached_property
+    def schedules(self) -> ScheduleUpkeep:
+        return ScheduleUpkeep(self._raw)
 
     @cached_property
     def outbox(self) -> OutboxUpkeep:
