@@ -475,7 +475,7 @@ def test_a_source_whose_documents_were_being_cut_still_has_them_to_cut(tmp_path:
            WHERE source_id = 1"""
     )
     connection.close()
-    store = open_store(tmp_path, Limits())
+    store = open_store(store_url(tmp_path), Limits())
     try:
         sources = Kept(store, Limits()).upkeep(lambda work: work.sources.all())
         assert [(source.source_id, source.is_cut) for source in sources] == [(1, False), (2, True)]
