@@ -24,6 +24,7 @@ LAYERS: dict[str, int] = {
     "pull": 3,
     "pack": 3,
     "consult": 3,
+    "jobs": 3,
     "store": 2,
     "embed": 2,
     "text": 1,
@@ -38,6 +39,7 @@ SIDEWAYS: set[tuple[str, str]] = {
     ("cli", "wiring"),
     ("__main__", "cli"),
     ("consult", "pack"),
+    *((part, "jobs") for part in ("keep", "index", "find", "pull", "pack", "consult")),
     ("text", "access"),
     ("model", "limits"),
     ("model", "errors"),
@@ -49,7 +51,7 @@ ASIDE: dict[str, set[str]] = {
 }
 SETTINGS_READERS = {"cli", "wiring"}
 PORTS = ("store.port", "store.upkeep", "embed.port")
-PORTS_ONLY = {"keep", "index", "find", "pull", "pack", "consult"}
+PORTS_ONLY = {"keep", "index", "find", "pull", "pack", "consult", "jobs"}
 
 
 def imports_of(file: Path) -> list[tuple[str, ast.stmt]]:

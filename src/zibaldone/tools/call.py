@@ -44,8 +44,8 @@ async def call(
             return answer
         async with asyncio.timeout(seconds_max):
             answered = await answer
-        if tool.effect != "read" and call.runtime.index is not None:
-            call.runtime.index.wake()
+        if tool.effect != "read":
+            call.runtime.wake()
         return answered
     except TimeoutError:
         outcome = DeadlineExceeded.code

@@ -14,10 +14,11 @@ from zibaldone.tools.spec import Runtime
 from zibaldone.web.app import App, Serving, build_app
 from zibaldone.web.auth import Authenticator, AuthRules
 from zibaldone.web.gate import Gate
-from zibaldone.web.guard import Background, GuardRules
+from zibaldone.web.guard import GuardRules
 from zibaldone.web.issuer import IssuerKeys
 from zibaldone.web.oauth import TokenVerifier
 from zibaldone.web.resource import ProtectedResource
+from zibaldone.wiring.background import build_supervisor
 
 
 def build_application(
@@ -40,15 +41,9 @@ def build_application(
         capability_routes=settings.capability_routes,
         notification_status=settings.notification_status,
         extra_routes={} if auth_rules.resource is None else auth_rules.resource.routes(),
-        background=_background(runtime),
+        background=build_supervisor(runtime),
     )
     return build_app(serving)
-
-
-def _background(runtime: Runtime) -> tuple[Background, ...]:
-    if runtime.index is None:
-        return ()
-    return (runtime.index.run, runtime.index.load_vectors)
 
 
 def _auth_rules(settings: Settings, profiles: Sequence[Profile]) -> AuthRules:

@@ -7,6 +7,7 @@ from zibaldone.embed.port import Embedder
 from zibaldone.embed.watched import Watched
 from zibaldone.find.query_vector import QueryVectors
 from zibaldone.index.worker import IndexWorker
+from zibaldone.jobs.runner import JobRunner
 from zibaldone.keep.fetch import Fetcher
 from zibaldone.settings import Settings
 from zibaldone.store.open import open_store
@@ -24,6 +25,7 @@ def build_runtime(settings: Settings) -> Runtime:
         query_vectors=QueryVectors(embedder),
         embedder=embedder,
         index=None if embedder is None else IndexWorker(store, embedder),
+        jobs=JobRunner(store, {}),
         fetcher=Fetcher(
             roots=settings.ingest_roots,
             hosts=settings.ingest_hosts,
