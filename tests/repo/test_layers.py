@@ -25,6 +25,8 @@ LAYERS: dict[str, int] = {
     "pack": 3,
     "consult": 3,
     "jobs": 3,
+    "exchange": 3,
+    "ingest": 3,
     "store": 2,
     "embed": 2,
     "text": 1,
@@ -35,11 +37,12 @@ LAYERS: dict[str, int] = {
 }
 """The height of each part; parts of one height do not import each other unless SIDEWAYS says so."""
 
+JOB_ADDERS = ("keep", "index", "find", "pull", "pack", "consult", "exchange", "ingest")
 SIDEWAYS: set[tuple[str, str]] = {
     ("cli", "wiring"),
     ("__main__", "cli"),
     ("consult", "pack"),
-    *((part, "jobs") for part in ("keep", "index", "find", "pull", "pack", "consult")),
+    *((part, "jobs") for part in JOB_ADDERS),
     ("text", "access"),
     ("model", "limits"),
     ("model", "errors"),
@@ -51,7 +54,7 @@ ASIDE: dict[str, set[str]] = {
 }
 SETTINGS_READERS = {"cli", "wiring"}
 PORTS = ("store.port", "store.upkeep", "embed.port")
-PORTS_ONLY = {"keep", "index", "find", "pull", "pack", "consult", "jobs"}
+PORTS_ONLY = {*JOB_ADDERS, "jobs"}
 
 
 def imports_of(file: Path) -> list[tuple[str, ast.stmt]]:

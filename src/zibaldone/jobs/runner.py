@@ -128,6 +128,8 @@ class _Running:
         self.cancelled_at_s: float | None = None
         self.is_lost = False
         """The lease ran out: the job is no longer ours to say anything about."""
+        self.is_settling = False
+        """The handler has ended and its outcome is being stored, after which nothing is held."""
         self.task: asyncio.Task[None] | None = None
         self._is_interrupted = False
 
@@ -168,6 +170,7 @@ class JobRunner:
         self._running: dict[int, _Running] = {}
         self._wake = asyncio.Event()
         self._purge_at_s = 0.0
+        self._is_stopping = False
 
     def wake(self) -> None:
         """Something was queued or cancelled in this process: look at once."""
@@ -176,6 +179,7 @@ class JobRunner:
     async def run(self) -> None:
         """Until cancelled; then what runs is stopped and given back."""
         trouble_s = 0.0
+        self._is_stopping = False
         try:
             while True:
                 self._wake.clear()
@@ -198,11 +202,13 @@ class JobRunner:
     async def drain(self) -> None:
         """Run everything that is due now, and wait for it."""
         while True:
+            is_idle = not self._running
             await self.step()
-            if not self._running:
+            if is_idle and not self._running:
                 return
             tasks = [job.task for job in self._running.values() if job.task is not None]
-            await asyncio.wait(tasks, timeout=_IDLE_SECONDS)
+            if tasks:
+                await asyncio.wait(tasks, timeout=_IDLE_SECONDS)
 
     async def step(self) -> None:
         """Look after what runs, and start what is due."""
@@ -241,7 +247,7 @@ class JobRunner:
         now_s = time.monotonic()
         for lease in leases:
             job = self._running.get(lease.job_key)
-            if job is None or job.lease is not lease:
+            if job is None or job.lease is not lease or job.is_settling:
                 continue
             if lease.job_key not in held:
                 if not job.is_lost:
@@ -321,6 +327,7 @@ class JobRunner:
         outcome = "lost"
         try:
             outcome, settle = await self._outcome(job)
+            job.is_settling = True
             if not job.is_lost and not await self._settle(job, settle):
                 outcome = "lost"
         except asyncio.CancelledError:
@@ -334,7 +341,7 @@ class JobRunner:
                 error.code,
             )
         finally:
-            if outcome != "released" and self._running.get(lease.job_key) is job:
+            if self._running.get(lease.job_key) is job:
                 del self._running[lease.job_key]
                 self._wake.set()
             metrics.ended(lease.kind, outcome, time.monotonic() - started_s)
@@ -353,8 +360,10 @@ class JobRunner:
         except JobCancelled:
             return "cancelled", lambda queue: queue.cancel([lease], now_us=self._clock())
         except asyncio.CancelledError:
-            if job.cancelled_at_s is None and not job.is_lost:
+            if self._is_stopping:
                 raise
+            if job.cancelled_at_s is None and not job.is_lost:
+                return self._failed(job, RuntimeError("the handler was cancelled from within"))
             return "cancelled", lambda queue: queue.cancel([lease], now_us=self._clock())
         except JobFailed as problem:
             return "parked", self._park(lease, str(problem))
@@ -373,7 +382,7 @@ class JobRunner:
             error = f"{problem.message} [{problem.code}]"
             _log.warning("job %s (%s) failed: %s", lease.job_id, lease.kind, error)
         else:
-            error = "It failed in a way nobody foresaw; the server's log has it under the job's id."
+            error = "An unexpected error; the server's log has it under the job's id."
             _log.error("job %s (%s) failed", lease.job_id, lease.kind, exc_info=problem)
         if failures >= job.kind.tries_max:
             return "parked", self._park(lease, error)
@@ -415,6 +424,7 @@ class JobRunner:
     # Ending
 
     async def _stop(self) -> None:
+        self._is_stopping = True
         jobs = list(self._running.values())
         self._running.clear()
         tasks = [job.task for job in jobs if job.task is not None]

@@ -12,9 +12,10 @@ from zibaldone.access.principal import Effect, Principal
 from zibaldone.embed.watched import Watched
 from zibaldone.find.query_vector import QueryVectors
 from zibaldone.index.worker import IndexWorker
+from zibaldone.ingest.convert import Converter
+from zibaldone.ingest.fetch import Fetcher
 from zibaldone.jobs.runner import JobRunner
 from zibaldone.keep.commit import Actor
-from zibaldone.keep.fetch import Fetcher
 from zibaldone.limits import Limits
 from zibaldone.model.job import Schedule
 from zibaldone.store.port import Store
@@ -38,6 +39,7 @@ class Runtime:
     store: Store
     limits: Limits
     fetcher: Fetcher
+    converter: Converter
     query_vectors: QueryVectors
     embedder: Watched | None = None
     """None where there is no embedding model: keyword search only."""
@@ -56,6 +58,7 @@ class Runtime:
             self.jobs.wake()
 
     def close(self) -> None:
+        self.converter.close()
         self.store.close()
         if self.embedder is not None:
             self.embedder.close()

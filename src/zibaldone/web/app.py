@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from zibaldone.errors import NotFound
+from zibaldone.jobs.supervisor import Supervisor
 from zibaldone.protocol.surface import Surface
 from zibaldone.tools.spec import Runtime
 from zibaldone.web.auth import TOKEN_KEY, Authenticator
