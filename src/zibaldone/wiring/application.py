@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from zibaldone.errors import ConfigurationError
+from zibaldone.errors import ConfigurationError, NotConfigured
 from zibaldone.protocol.surface import Surface
 from zibaldone.settings import Settings
 from zibaldone.tools.profiles import Profile, all_profiles
@@ -55,9 +55,13 @@ def _auth_rules(settings: Settings, profiles: Sequence[Profile]) -> AuthRules:
     if not settings.oauth_issuer:
         return AuthRules(open_full_profile=settings.public_full_profile)
     resource = ProtectedResource(settings.public_url, settings.oauth_issuer, tuple(profiles))
-    keys = IssuerKeys(settings.oauth_issuer, settings.limits)
+    try:
+        keys = IssuerKeys(settings.oauth_issuer, settings.limits)
+        verify_token = TokenVerifier(keys, resource, settings.oauth_audience)
+    except NotConfigured as error:
+        raise ConfigurationError(f"oauth_issuer is set. {error.message}") from None
     return AuthRules(
-        verify_token=TokenVerifier(keys, resource, settings.oauth_audience),
+        verify_token=verify_token,
         resource=resource,
         open_full_profile=settings.public_full_profile,
     )
