@@ -50,6 +50,13 @@ SAMPLE_ROWS: dict[str, tuple[str, ...]] = {
     "models": ("(1, 'minilm', 2, 4)",),
     "vectors": ("(1, 11, x'0102')",),
     "outbox": ("(3, 7, 2, 'index', 2, 0, 0, 0, 0, NULL)",),
+    "jobs": (
+        """(4, 'j1', 'vectors', 0, 'home', '', '7', 2, 0, NULL, NULL, 0, 0, 0, NULL, NULL, NULL,
+            NULL, NULL, NULL, NULL, NULL, NULL)""",
+        """(5, 'j2', 'sync', 1, 'home', 'a/', NULL, 2, 3, 'u', '{}', 1, 1, 1, 9, 'token', 4,
+            NULL, 1.5, 2.0, 'half', NULL, 'why')""",
+    ),
+    "schedules": ("('nightly', '0 3 * * *', 'sync', 'home', '{}', 5, NULL)",),
     "facets": ("(7, 1, 2.5, 1)",),
     "document_tags": ("('x', 7)",),
     "index_workers": ("(5, 1, 9)",),

@@ -30,6 +30,7 @@ OPERATORS = "keys are the operator's, no tenant's"
 PIPELINE = "the index pipeline serves all tenants, by storage key; no tool is given it"
 BY_MEMORY = "what it brings is masked by namespace, in memory or by the statement beside it"
 WHOLE_INDEX = "measures the index itself, as its ranking does; says nothing of a document"
+PIPELINE_FILES = ("index.", "sources.", "queue.")
 WITHOUT_NAMESPACE = {
     "documents.insert_body": BY_KEY,
     "documents.replace_body": BY_KEY,
@@ -37,6 +38,11 @@ WITHOUT_NAMESPACE = {
     "outbox.add": BY_KEY,
     "lexical.chunks_with": WHOLE_INDEX,
     "lexical.newest_chunk": WHOLE_INDEX,
+    "schedules.all": PIPELINE,
+    "schedules.advance": PIPELINE,
+    "schedules.remove": PIPELINE,
+    "jobs.cancel": BY_KEY,
+    "jobs.retry": BY_KEY,
     "chunks.stored": BY_KEY,
     "chunks.insert": BY_KEY,
     "chunks.insert_terms": BY_KEY,
@@ -52,7 +58,7 @@ WITHOUT_NAMESPACE = {
     **{
         name: PIPELINE
         for name in ALL
-        if name.startswith(("index.", "sources.")) and name != "sources.visible"
+        if name.startswith(PIPELINE_FILES) and name != "sources.visible"
     },
     "sources.definition": BY_KEY,
     "vectors.model": BY_MEMORY,

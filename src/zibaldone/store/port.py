@@ -17,6 +17,7 @@ from zibaldone.access.principal import Tenant
 from zibaldone.model.chunk import ChunkChanges, ChunkView, StoredChunk
 from zibaldone.model.document import Document, DocumentHead, Revision
 from zibaldone.model.facets import Facets
+from zibaldone.model.job import Job, JobState, NewJob
 from zibaldone.model.query import NO_FILTER, Filter, Query
 from zibaldone.store.upkeep import Maintenance, SourceDefinitions
 
@@ -208,6 +209,49 @@ class OutboxWrites(Protocol):
         ...
 
 
+class JobReads(Protocol):
+    """A tenant sees the jobs of its namespace. One that is limited to a folder sees the jobs about
+    documents in it, and those that were added by callers limited to it, or to a part of it."""
+
+    def get(self, job_id: str) -> Job | None: ...
+
+    def page(
+        self,
+        *,
+        kind: str | None = None,
+        state: JobState | None = None,
+        limit: int,
+        after: str | None = None,
+    ) -> list[Job]:
+        """Newest first, from the id `after` (exclusive), which need not exist any more."""
+        ...
+
+
+class QueueWrites(Protocol):
+    def add(self, jobs: Iterable[NewJob]) -> list[str]:
+        """Queue jobs in this transaction; their ids.
+
+        Where a queued or running job of the kind has the same unique key, nothing is added and the
+        id is that job's.
+        """
+        ...
+
+    def cancel(self, job_id: str, now_us: int) -> Job | None:
+        """Cancel a job that is queued or parked; request it of one that runs; others stay.
+
+        Returns the job as it is then. None: there is no such job.
+        """
+        ...
+
+    def retry(self, job_id: str) -> Job | None:
+        """Queue a parked, cancelled or waiting job anew, due at once and with nothing counted.
+
+        Returns the job as it is then: not queued, if it runs or is done, or if another job has its
+        unique key by now. None: there is no such job.
+        """
+        ...
+
+
 class AuditReads(Protocol):
     def page(self, document_id: str | None, *, limit: int) -> list[AuditEntry]: ...
 
@@ -242,6 +286,8 @@ class Reader(Protocol):
     @property
     def vectors(self) -> VectorReads: ...
     @property
+    def jobs(self) -> JobReads: ...
+    @property
     def sources(self) -> SourceReads: ...
     @property
     def audit(self) -> AuditReads: ...
@@ -262,6 +308,10 @@ class Writer(Protocol):
     def sources(self) -> SourceWrites: ...
     @property
     def outbox(self) -> OutboxWrites: ...
+    @property
+    def jobs(self) -> JobReads: ...
+    @property
+    def queue(self) -> QueueWrites: ...
     @property
     def audit(self) -> AuditWrites: ...
     @property

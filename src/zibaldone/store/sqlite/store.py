@@ -21,6 +21,7 @@ from zibaldone.store.sqlite.check import check_file
 from zibaldone.store.sqlite.chunks import Chunks
 from zibaldone.store.sqlite.connection import Connection
 from zibaldone.store.sqlite.documents import Documents, Revisions
+from zibaldone.store.sqlite.jobs import Jobs, Queue
 from zibaldone.store.sqlite.journal import Audit, Outbox
 from zibaldone.store.sqlite.lexical import Lexical
 from zibaldone.store.sqlite.maintenance import Maintenance
@@ -77,6 +78,14 @@ class Session:
     @cached_property
     def outbox(self) -> Outbox:
         return Outbox(self._raw)
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        return Jobs(self._raw, self._tenant)
+
+    @cached_property
+    def queue(self) -> Queue:
+        return Queue(self._raw, self._tenant)
 
     @cached_property
     def audit(self) -> Audit:
