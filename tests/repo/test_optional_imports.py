@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "zibaldone"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
-IMPORT_BY_NAME = {"extras.py", "cli/lazy.py", "model/vector.py"}
+IMPORT_BY_NAME = {"extras.py", "cli/lazy.py", "model/vector.py", "text/ingest_extra.py"}
 """Modules that may call importlib: for extras, for our own commands, and for numpy."""
 
 
