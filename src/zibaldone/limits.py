@@ -304,6 +304,24 @@ HTML_BLANK_RUN_CHARS_MAX = 256
 PDF_PAGES_MAX = 10_000
 """Pages of a PDF; each takes some milliseconds even when it holds nothing."""
 
+CONVERT_INLINE_BYTES_MAX = 256 * KIB
+"""Text and Markdown up to here are read in the server itself: some milliseconds in a thread."""
+
+CONVERT_MEMORY_BYTES_MAX = 1024 * MIB
+"""Address space of a converter process: the largest Word file takes 400 MiB."""
+
+CONVERT_FILES_MAX = 64
+"""Open files of a converter process, which opens nothing but its own modules."""
+
+CONVERT_PROCESSES_MAX = 2
+"""Converter processes: more would take the CPU from searches, and conversions are rare."""
+
+CONVERT_USES_MAX = 50
+"""Files that one converter process converts: the start, 0.1 to 0.3 s, is shared among them."""
+
+CONVERT_IDLE_SECONDS_MAX = 60.0
+"""After this an unused converter process ends and gives back its memory."""
+
 FETCH_REDIRECTS_MAX = 3
 """Redirects followed from a URL to ingest; every one is checked against the allow-list."""
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from zibaldone.limits import RELATED_MAX, RELATED_SNIPPET_CHARS_MAX
 from zibaldone.model.chunk import ChunkView
-from zibaldone.model.document import Document
+from zibaldone.model.document import DocumentFields
 from zibaldone.model.query import Filter, Query
 from zibaldone.store.port import Reader
 from zibaldone.text.query import parse_query
@@ -17,7 +17,7 @@ _PASSAGES_LOOKED_AT = 30
 """Enough for three documents, unless one of them has the words in most of its passages."""
 
 
-def related(reader: Reader, document: Document) -> list[dict[str, Any]]:
+def related(reader: Reader, document: DocumentFields) -> list[dict[str, Any]]:
     query = _words_of(document.title or document.document_id.rpartition("/")[2])
     return [
         {

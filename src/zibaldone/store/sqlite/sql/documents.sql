@@ -7,6 +7,16 @@ FROM documents d JOIN bodies b USING (document_key)
 WHERE d.namespace = :namespace AND d.document_id = :document_id
   AND d.document_id >= :tenant_start AND (:tenant_end IS NULL OR d.document_id < :tenant_end);
 
+-- name: peek
+-- The same, with its body only where that is short.
+SELECT d.document_key, d.document_id, d.parent_id, d.title, d.tags, d.mime, d.metadata, d.revision,
+       d.created_at_us, d.updated_at_us, d.updated_by, d.operation, d.deleted_at_us, d.source_id,
+       d.pk, d.vector_status, d.vector_error, d.content_chars,
+       CASE WHEN d.content_chars <= :chars_max THEN b.body END
+FROM documents d JOIN bodies b USING (document_key)
+WHERE d.namespace = :namespace AND d.document_id = :document_id
+  AND d.document_id >= :tenant_start AND (:tenant_end IS NULL OR d.document_id < :tenant_end);
+
 -- name: heads
 -- A page of live documents in byte order, by range: the cost does not depend on the depth.
 SELECT document_id, parent_id, title, tags, revision
