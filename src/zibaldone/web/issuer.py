@@ -8,7 +8,6 @@ token can be checked with the keys at hand.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 import math
 import time
@@ -20,6 +19,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from zibaldone import __version__, extras
+from zibaldone.access.loopback import is_loopback
 from zibaldone.errors import ConfigurationError, IssuerUnavailable
 from zibaldone.limits import ISSUER_ANSWER_BYTES_MAX, ISSUER_KEYS_MAX, Limits
 
@@ -215,7 +215,7 @@ def is_protected(address: str, *, may_be_plain: bool = True) -> bool:
         host = url.hostname
     except ValueError:
         return False
-    is_plain = url.scheme == "http" and may_be_plain and _is_loopback(host or "")
+    is_plain = url.scheme == "http" and may_be_plain and is_loopback(host or "")
     return bool(host) and (url.scheme == "https" or is_plain)
 
 
@@ -226,13 +226,6 @@ def _algorithms_of(jwk: Any) -> frozenset[str]:
     kind = "RSA" if jwk.get("kty") == "RSA" else jwk.get("crv")
     fitting = _ALGORITHMS.get(kind, frozenset()) if isinstance(kind, str) else frozenset()
     return fitting & {jwk["alg"]} if isinstance(jwk.get("alg"), str) else fitting
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _require_issuer(issuer: str) -> None:
