@@ -274,7 +274,7 @@ def measure_ours(folder: Path, corpus: Corpus) -> list[Measured]:
 def _load_vectors(store: Store, loop: asyncio.AbstractEventLoop, chunks: int) -> None:
     """As a server does before its first search; what that takes of time and memory."""
     before_bytes, started_s = psutil.Process().memory_info().rss, time.perf_counter()
-    loop.run_until_complete(store.load_vectors(Known.identity))
+    loop.run_until_complete(store.prepare_model(Known.identity))
     taken_s = time.perf_counter() - started_s
     taken_mb = (psutil.Process().memory_info().rss - before_bytes) / 1e6
     print(f"{chunks:,}: vectors in memory after {taken_s:.1f} s, {taken_mb:.0f} MB", flush=True)

@@ -29,6 +29,10 @@ class Backend(Protocol):
         """How many passages the keyword index knows."""
         ...
 
+    def forget_vector_changes(self, kept: int) -> None:
+        """Cut the log by which processes follow each other's vectors to its newest entries."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Sqlite:
@@ -59,6 +63,12 @@ class Sqlite:
     def indexed_passages(self) -> int:
         ((count,),) = self.query("SELECT count(*) FROM chunk_terms_docsize")
         return int(count)
+
+    def forget_vector_changes(self, kept: int) -> None:
+        self.execute(
+            "DELETE FROM vector_changes WHERE change_key <= "
+            f"(SELECT max(change_key) FROM vector_changes) - {kept}"
+        )
 
 
 BACKENDS: dict[str, Callable[[Path], Backend]] = {"sqlite": Sqlite}

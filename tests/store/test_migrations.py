@@ -63,10 +63,17 @@ SAMPLE_ROWS: dict[str, tuple[str, ...]] = {
     "vector_changes": ("(1, 1, 11)",),
     "api_keys": ("('k1', x'02', 'label', 'home', '', '[\"read\"]', NULL, 1, NULL, NULL)",),
 }
-"""What a database in use holds, table by table, with the columns each has today.
+"""What a database in use holds, table by table, without the columns that were added later."""
 
-A migration that changes a table's columns needs its rows as they were before beside these.
-"""
+ADDED_LATER = {"chunking_version"}
+"""Columns that migrations added to tables that were there, with a default."""
+
+
+def columns(connection: apsw.Connection, table: str) -> str:
+    if table == "chunk_terms":
+        return "rowid, title, heading, body"
+    names = connection.execute(f"SELECT name FROM pragma_table_info('{table}')")
+    return ", ".join(name for (name,) in names if name not in ADDED_LATER)
 
 
 def tables(connection: apsw.Connection) -> list[str]:
@@ -83,7 +90,7 @@ def rows(connection: apsw.Connection, table: str) -> list[Any]:
     if table == "chunk_terms":
         found = connection.execute("SELECT rowid FROM chunk_terms WHERE chunk_terms MATCH 'text'")
         return list(found)
-    return list(connection.execute(f"SELECT * FROM {table} ORDER BY 1"))
+    return list(connection.execute(f"SELECT {columns(connection, table)} FROM {table} ORDER BY 1"))
 
 
 def database_at(path: Path, count: int) -> dict[str, list[Any]]:
@@ -95,10 +102,10 @@ def database_at(path: Path, count: int) -> dict[str, list[Any]]:
         connection.execute(migration.sql).fetchall()
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {count}")
     for table in tables(connection):
-        columns = "(rowid, title, heading, body)" if table == "chunk_terms" else ""
+        named = columns(connection, table)
         for row in SAMPLE_ROWS[table]:
-            values = row.replace("(", "(11, ", 1) if columns else row
-            connection.execute(f"INSERT INTO {table} {columns} VALUES {values}")
+            values = row.replace("(", "(11, ", 1) if table == "chunk_terms" else row
+            connection.execute(f"INSERT INTO {table} ({named}) VALUES {values}")
     kept = {table: rows(connection, table) for table in tables(connection)}
     connection.close()
     return kept
@@ -457,3 +464,20 @@ def test_threads_that_start_at_once_on_new_files_again_and_again(tmp_path: Path)
         for thread in threads:
             thread.join()
     assert problems == []
+
+
+def test_a_source_whose_documents_were_being_cut_still_has_them_to_cut(tmp_path: Path) -> None:
+    number = next(m.number for m in MIGRATIONS if m.name == "chunking_version")
+    database_at(tmp_path / DATABASE_NAME, number - 1)
+    connection = apsw.Connection(str(tmp_path / DATABASE_NAME))
+    connection.execute(
+        """UPDATE sources SET definition = '{"chunking_unfinished": true, "table": "t"}'
+           WHERE source_id = 1"""
+    )
+    connection.close()
+    store = open_store(tmp_path, Limits())
+    try:
+        sources = Kept(store, Limits()).upkeep(lambda work: work.sources.all())
+        assert [(source.source_id, source.is_cut) for source in sources] == [(1, False), (2, True)]
+    finally:
+        store.close()
