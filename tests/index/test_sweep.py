@@ -8,7 +8,6 @@ from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any, TypeVar
 
-import apsw
 import pytest
 
 from tests.index.drained import drain, status
@@ -328,8 +327,7 @@ def test_sweeps_of_many_documents_go_page_by_page(
 
 
 def _fill_tables(tables: Sqlite, count: int) -> None:
-    connection = apsw.Connection(str(tables.file))
-    with connection:
+    with tables.connection() as connection, connection:
         connection.executemany(
             "INSERT INTO documents VALUES (?1, 'default', printf('d/%06d', ?1), 1, NULL, '', '[]', "
             "'text/plain', '{}', NULL, 1, x'00', 4, 1, 1, NULL, 't', 'create', 'ready', NULL, 0)",
@@ -340,4 +338,3 @@ def _fill_tables(tables: Sqlite, count: int) -> None:
             "INSERT INTO chunks (document_key, chunk_index, start_char, end_char, heading, body, "
             "content_hash) SELECT document_key, 0, 0, 4, '', 'text', x'00' FROM documents"
         )
-    connection.close()

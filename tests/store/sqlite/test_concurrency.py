@@ -16,8 +16,8 @@ import httpx2 as httpx
 import pytest
 
 from tests.server import Server, clean_environment
-from tests.store.invariants import broken_invariants
 from tests.store.kept import ACTOR, EVERYTHING, Kept
+from tests.store.sqlite.invariants import broken_invariants
 from zibaldone.access.principal import Tenant
 from zibaldone.keep.create import NewDocument, create
 from zibaldone.limits import Limits
