@@ -212,7 +212,7 @@ def test_kills_park_a_job_later_than_failures(kept: Kept, clock: Clock) -> None:
     (job_id,) = add(kept, NewJob("sync"))
 
     def lease_and_die() -> None:
-        kept.maintain(
+        kept.upkeep(
             lambda upkeep: upkeep.queue.lease(
                 "sync",
                 limit=1,
@@ -368,7 +368,7 @@ def test_a_long_job_keeps_its_lease(kept: Kept, clock: Clock) -> None:
     async def work() -> None:
         async def is_held() -> bool:
             at_us = clock.now_us
-            return not await kept.store.maintain(
+            return not await kept.store.upkeep(
                 lambda upkeep: upkeep.queue.has_due(
                     "sync", now_us=at_us, until_us=at_us + SECOND // 10
                 ),
@@ -415,7 +415,7 @@ def test_a_job_that_was_lost_is_stopped_and_its_outcome_is_not_told(
 
         await until(is_running)
         later_us = clock.now_us + 35 * SECOND  # as if this process had been asleep
-        await kept.store.maintain(
+        await kept.store.upkeep(
             lambda upkeep: upkeep.queue.lease(
                 "sync", limit=1, now_us=later_us, until_us=later_us + SECOND, owner="other"
             )
@@ -442,16 +442,16 @@ def test_a_store_that_is_unavailable_for_a_moment_costs_no_work(
         ran.append(context.job_id)
         return "well"
 
-    maintain = kept.store.maintain
+    upkeep = kept.store.upkeep
 
     async def flaky(work: Any, *, write: bool = True) -> Any:
         nonlocal troubles
         if ran and write and troubles:
             troubles -= 1
             raise StorageUnavailable("locked")
-        return await maintain(work, write=write)
+        return await upkeep(work, write=write)
 
-    monkeypatch.setattr(kept.store, "maintain", flaky)
+    monkeypatch.setattr(kept.store, "upkeep", flaky)
     (job_id,) = add(kept, NewJob("sync"))
     drain(kept, clock, handler)
     assert troubles == 0
@@ -464,16 +464,16 @@ def test_the_runner_outlives_a_store_that_is_unavailable(
 ) -> None:
     (job_id,) = add(kept, NewJob("sync"))
     troubles = 3
-    maintain = kept.store.maintain
+    upkeep = kept.store.upkeep
 
     async def flaky(work: Any, *, write: bool = True) -> Any:
         nonlocal troubles
         if troubles:
             troubles -= 1
             raise StorageUnavailable("locked")
-        return await maintain(work, write=write)
+        return await upkeep(work, write=write)
 
-    monkeypatch.setattr(kept.store, "maintain", flaky)
+    monkeypatch.setattr(kept.store, "upkeep", flaky)
 
     async def handler(context: JobContext) -> None:
         return None

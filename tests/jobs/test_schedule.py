@@ -110,7 +110,7 @@ def finish_all(kept: Kept, now_us: int) -> int:
         leases = queue.lease("sync", limit=99, now_us=now_us, until_us=now_us + 9, owner="x")
         return len(queue.finish(leases, now_us=now_us))
 
-    return kept.maintain(finish)
+    return kept.upkeep(finish)
 
 
 def test_a_run_is_queued_when_its_time_comes_and_not_before(kept: Kept, clock: Clock) -> None:
@@ -121,7 +121,7 @@ def test_a_run_is_queued_when_its_time_comes_and_not_before(kept: Kept, clock: C
     assert asyncio.run(made.tick()) == []
     (job,) = jobs(kept)
     assert (job.kind, job.payload, job.state) == ("sync", {"a": 1}, "queued")
-    (schedule,) = kept.maintain(lambda upkeep: upkeep.schedules.all())
+    (schedule,) = kept.upkeep(lambda upkeep: upkeep.schedules.all())
     assert schedule.next_run_at_us == us("2027-03-01 12:30:00")
     assert schedule.last_run_at_us == clock.now_us
 

@@ -34,6 +34,7 @@ LAYERS: dict[str, int] = {
     "model": 0,
     "errors": 0,
     "limits": 0,
+    "extras": 0,
 }
 """The height of each part; parts of one height do not import each other unless SIDEWAYS says so."""
 
@@ -47,6 +48,7 @@ SIDEWAYS: set[tuple[str, str]] = {
     ("model", "limits"),
     ("model", "errors"),
     ("limits", "errors"),
+    ("extras", "errors"),
 }
 ASIDE: dict[str, set[str]] = {
     "settings": {"errors", "limits"},

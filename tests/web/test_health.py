@@ -35,7 +35,7 @@ def test_healthy(client: httpx.Client) -> None:
     assert health["services"]["store"]["ms"] >= 0
     background = health["services"]["background"]
     assert background["status"] == "ok"
-    assert {"index", "jobs", "schedules"} <= background["tasks"].keys()
+    assert {"jobs", "schedules"} <= background["tasks"].keys()
 
 
 def test_a_background_task_that_died_is_told_and_does_not_take_the_server_down(

@@ -44,7 +44,7 @@ from zibaldone.model.job import (
     new_lease_owner,
 )
 from zibaldone.store.port import Store
-from zibaldone.store.upkeep import Maintenance, QueueUpkeep
+from zibaldone.store.upkeep import QueueUpkeep, Upkeep
 
 _log = logging.getLogger("zibaldone.jobs")
 
@@ -225,7 +225,7 @@ class JobRunner:
         leases = [job.lease for job in self._running.values()]
         at_us = self._clock()
 
-        def look(upkeep: Maintenance) -> tuple[dict[int, bool], list[str]]:
+        def look(upkeep: Upkeep) -> tuple[dict[int, bool], list[str]]:
             due = [
                 name
                 for name, kind in self._kinds.items()
@@ -234,7 +234,7 @@ class JobRunner:
             ]
             return upkeep.queue.held(leases) if leases else {}, due
 
-        held, due = await self._store.maintain(look, write=False)
+        held, due = await self._store.upkeep(look, write=False)
         self._note_held(leases, held)
         return due
 
@@ -272,7 +272,7 @@ class JobRunner:
         if not due and not reports:
             return
 
-        def renew(upkeep: Maintenance) -> dict[int, bool]:
+        def renew(upkeep: Upkeep) -> dict[int, bool]:
             held: dict[int, bool] = {}
             for job in due:
                 held |= upkeep.queue.renew([job.lease], _until(job.kind, at_us))
@@ -280,7 +280,7 @@ class JobRunner:
                 upkeep.queue.progress(lease, progress)
             return held
 
-        held = await self._store.maintain(renew)
+        held = await self._store.upkeep(renew)
         self._note_held([job.lease for job in due], held)
         for job in due:
             job.renewed_at_s = now_s
@@ -297,7 +297,7 @@ class JobRunner:
         at_us = self._clock()
         room = {name: self._room(name) for name in due}
 
-        def lease(upkeep: Maintenance) -> list[LeasedJob]:
+        def lease(upkeep: Upkeep) -> list[LeasedJob]:
             owner = new_lease_owner()
             leases: list[LeasedJob] = []
             for name in due:
@@ -314,7 +314,7 @@ class JobRunner:
             return leases
 
         now_s = time.monotonic()
-        leases = await self._store.maintain(lease)
+        leases = await self._store.upkeep(lease)
         for leased in leases:
             job = _Running(leased, self._kinds[leased.kind], now_s)
             self._running[leased.job_key] = job
@@ -402,19 +402,19 @@ class JobRunner:
     async def _settle(self, job: _Running, settle: Callable[[QueueUpkeep], set[int]]) -> bool:
         """Store the outcome, with the last progress. False: the job was no longer ours."""
 
-        def store(upkeep: Maintenance) -> set[int]:
+        def store(upkeep: Upkeep) -> set[int]:
             if job.progress is not None:
                 upkeep.queue.progress(job.lease, job.progress)
             return settle(upkeep.queue)
 
         return job.lease.job_key in await self._persist(store, job.kind.lease_seconds)
 
-    async def _persist(self, work: Callable[[Maintenance], T], seconds_max: float) -> T:
+    async def _persist(self, work: Callable[[Upkeep], T], seconds_max: float) -> T:
         """A store that is unavailable for a moment must not cost the work that was done."""
         deadline_s, pause_s = time.monotonic() + seconds_max, 0.1
         while True:
             try:
-                return await self._store.maintain(work)
+                return await self._store.upkeep(work)
             except ZibaldoneError:
                 if time.monotonic() + pause_s > deadline_s:
                     raise
@@ -434,7 +434,7 @@ class JobRunner:
         leases = [job.lease for job in jobs]
         if leases:
             with contextlib.suppress(ZibaldoneError):
-                await self._store.maintain(
+                await self._store.upkeep(
                     lambda upkeep: upkeep.queue.release(leases, now_us=self._clock())
                 )
 
@@ -450,7 +450,7 @@ class JobRunner:
             kept += [(name, "cancelled", kind.keep_done_seconds)]
             kept += [(name, "parked", JOB_PARKED_KEPT_SECONDS)]
 
-        def purge(upkeep: Maintenance) -> int:
+        def purge(upkeep: Upkeep) -> int:
             return max(
                 upkeep.queue.purge(
                     name, state, before_us=at_us - int(seconds * _SECOND_US), limit=JOB_PURGE_BATCH
@@ -458,7 +458,7 @@ class JobRunner:
                 for name, state, seconds in kept
             )
 
-        if await self._store.maintain(purge) < JOB_PURGE_BATCH:  # else there is more
+        if await self._store.upkeep(purge) < JOB_PURGE_BATCH:  # else there is more
             self._purge_at_s = now_s + JOB_PURGE_EVERY_SECONDS
 
 

@@ -21,7 +21,7 @@ from zibaldone.limits import CRON_CHARS_MAX
 from zibaldone.model.instant import now_us
 from zibaldone.model.job import NewJob, Schedule
 from zibaldone.store.port import Store
-from zibaldone.store.upkeep import Maintenance
+from zibaldone.store.upkeep import Upkeep
 
 _log = logging.getLogger("zibaldone.jobs")
 
@@ -74,7 +74,7 @@ def new_schedule(
     return Schedule(name, cron, kind, namespace, payload or {}, first_us)
 
 
-def run_due(upkeep: Maintenance, now_us: int) -> list[str]:
+def run_due(upkeep: Upkeep, now_us: int) -> list[str]:
     """Add the runs that are due and move their schedules on; the names of those that ran."""
     names = []
     for schedule in upkeep.schedules.all():
@@ -139,20 +139,20 @@ class Scheduler:
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def put(self) -> None:
-        def put(upkeep: Maintenance) -> None:
+        def put(upkeep: Upkeep) -> None:
             for schedule in self._schedules:
                 upkeep.schedules.put(schedule)
 
         if self._schedules:
-            await self._store.maintain(put)
+            await self._store.upkeep(put)
 
     async def tick(self) -> list[str]:
         """Add the runs that are due now."""
         now_us = self._clock()
-        schedules = await self._store.maintain(lambda upkeep: upkeep.schedules.all(), write=False)
+        schedules = await self._store.upkeep(lambda upkeep: upkeep.schedules.all(), write=False)
         if not any(_is_due(schedule, now_us) for schedule in schedules):
             return []  # without the lock that writing needs
-        names = await self._store.maintain(lambda upkeep: run_due(upkeep, now_us))
+        names = await self._store.upkeep(lambda upkeep: run_due(upkeep, now_us))
         for name in names:
             _log.info("schedule %s: a run was queued", name)
         if names:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
+from zibaldone.access.loopback import is_loopback, without_port
 from zibaldone.errors import (
     Forbidden,
     Internal,
@@ -32,8 +33,6 @@ from zibaldone.web.http import (
 )
 
 _log = logging.getLogger("zibaldone.web")
-
-_LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,7 @@ class Guard:
         self._inner = inner
         self._background = background or Supervisor()
         self._rules = rules
-        self._hosts = _LOOPBACK_NAMES | {host.lower() for host in rules.allowed_hosts}
+        self._hosts = frozenset(host.lower() for host in rules.allowed_hosts)
 
     async def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -136,13 +135,14 @@ class Guard:
 
     def _is_ours(self, host: str) -> bool:
         name = host.lower()
-        return name in self._hosts or _without_port(name) in self._hosts
+        bare = without_port(name)
+        return is_loopback(bare) or bare in self._hosts or name in self._hosts
 
     def _may_call(self, origin: str) -> bool:
         if origin in self._rules.allowed_origins:
             return True
         scheme, mark, rest = origin.lower().partition("://")
-        return bool(mark) and scheme in ("http", "https") and _without_port(rest) in _LOOPBACK_NAMES
+        return bool(mark) and scheme in ("http", "https") and is_loopback(without_port(rest))
 
 
 async def _follow_lifespan(receive: Receive, send: Send, background: Supervisor) -> None:
@@ -152,8 +152,3 @@ async def _follow_lifespan(receive: Receive, send: Send, background: Supervisor)
         await send({"type": "lifespan.startup.complete"})
         await receive()
     await send({"type": "lifespan.shutdown.complete"})
-
-
-def _without_port(authority: str) -> str:
-    name, colon, port = authority.rpartition(":")
-    return name if colon and port.isdigit() else authority

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from zibaldone.errors import ConfigurationError
+from zibaldone.errors import ConfigurationError, NotConfigured
 from zibaldone.protocol.surface import Surface
 from zibaldone.settings import Settings
 from zibaldone.tools.profiles import Profile, all_profiles
@@ -19,6 +20,8 @@ from zibaldone.web.issuer import IssuerKeys
 from zibaldone.web.oauth import TokenVerifier
 from zibaldone.web.resource import ProtectedResource
 from zibaldone.wiring.background import build_supervisor
+
+_log = logging.getLogger("zibaldone.wiring")
 
 
 def build_application(
@@ -50,9 +53,13 @@ def _auth_rules(settings: Settings, profiles: Sequence[Profile]) -> AuthRules:
     if not settings.oauth_issuer:
         return AuthRules(open_full_profile=settings.public_full_profile)
     resource = ProtectedResource(settings.public_url, settings.oauth_issuer, tuple(profiles))
-    keys = IssuerKeys(settings.oauth_issuer, settings.limits)
+    try:
+        keys = IssuerKeys(settings.oauth_issuer, settings.limits)
+        verify_token = TokenVerifier(keys, resource, settings.oauth_audience)
+    except NotConfigured as error:
+        raise ConfigurationError(f"oauth_issuer is set. {error.message}") from None
     return AuthRules(
-        verify_token=TokenVerifier(keys, resource, settings.oauth_audience),
+        verify_token=verify_token,
         resource=resource,
         open_full_profile=settings.public_full_profile,
     )

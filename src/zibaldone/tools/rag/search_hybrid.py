@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from zibaldone.errors import VectorsLoading
+from zibaldone.errors import VectorsUnavailable
 from zibaldone.find.candidates import Candidates, Meaning, Wanted, gather
 from zibaldone.find.documents import VECTOR_WEIGHT
 from zibaldone.find.fusion import Fused, by_words, reciprocal_ranks, reranked, weighted_scores
@@ -215,7 +215,7 @@ def _in_two_stages(
     try:
         keys = (key for key, _ in lexical)
         cosines = reader.vectors.scores(meaning.identity, meaning.vector, keys)
-    except VectorsLoading as error:
+    except VectorsUnavailable as error:
         found = by_words(lexical)[:kept]
         return Ranked(found, len(lexical), 0, reason=error.message)
     return Ranked(reranked(lexical, cosines, kept=kept), len(lexical), len(cosines))
