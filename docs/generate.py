@@ -20,7 +20,7 @@ from zibaldone import errors, limits, settings
 from zibaldone.cli.main import commands
 from zibaldone.tools.catalog import ALL
 from zibaldone.tools.schema import input_schema
-from zibaldone.tools.spec import ToolSpec
+from zibaldone.tools.spec import AnyTool
 
 REFERENCE = Path(__file__).parent / "reference"
 _MADE = "<!-- Made by `make docs`; edit the code instead. -->\n\n"
@@ -34,7 +34,7 @@ def tools_page() -> str:
     return "\n".join([head, *map(_tool_section, ALL)])
 
 
-def _tool_section(tool: ToolSpec[Any]) -> str:
+def _tool_section(tool: AnyTool) -> str:
     schema = input_schema(tool)
     required = set(schema.get("required", ()))
     rows = [

@@ -17,7 +17,7 @@ import orjson
 from zibaldone import settings, wiring
 from zibaldone.access.principal import LOCAL
 from zibaldone.errors import ConfigurationError, ZibaldoneError
-from zibaldone.tools.call import call as call_tool
+from zibaldone.tools.call import call_tool
 from zibaldone.tools.spec import Answer, Call, Runtime, ToolSpec
 
 T = TypeVar("T")

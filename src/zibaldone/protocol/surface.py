@@ -22,11 +22,11 @@ from zibaldone.protocol.jsonrpc import (
     dumps,
 )
 from zibaldone.protocol.versions import Version
-from zibaldone.tools.call import call as call_tool
+from zibaldone.tools.call import call_tool
 from zibaldone.tools.catalog import BY_NAME
 from zibaldone.tools.profiles import Profile
 from zibaldone.tools.schema import input_schema
-from zibaldone.tools.spec import Call, ToolSpec
+from zibaldone.tools.spec import AnyTool, Call
 
 _log = logging.getLogger("zibaldone.protocol")
 
@@ -59,7 +59,7 @@ class Surface:
             for structured in (True, False)
         }
 
-    def _listed(self, tool: ToolSpec[Any]) -> dict[str, Any]:
+    def _listed(self, tool: AnyTool) -> dict[str, Any]:
         name = tool.name if self.profile.spelling == "as_declared" else _underscored(tool.name)
         return {
             "name": name,
@@ -93,7 +93,7 @@ class Surface:
     def list_tools(self, version: Version) -> Any:
         return self._tools[version.annotations, version.structured]
 
-    def tool_of(self, message: Message) -> ToolSpec[Any] | None:
+    def tool_of(self, message: Message) -> AnyTool | None:
         """The tool that a message calls, if it calls one of the profile's."""
         name = message.params.get("name")
         if message.method != "tools/call" or not isinstance(name, str):

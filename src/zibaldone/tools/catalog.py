@@ -25,10 +25,10 @@ from zibaldone.tools.rag import (
     search_hybrid,
     search_vector,
 )
-from zibaldone.tools.spec import ToolSpec
+from zibaldone.tools.spec import AnyTool
 from zibaldone.tools.upkeep import index
 
-ALL: tuple[ToolSpec[Any], ...] = (
+ALL: tuple[AnyTool, ...] = (
     search_knowledge.TOOL,
     list_documents.TOOL,
     get_document.TOOL,

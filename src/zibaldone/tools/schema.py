@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from zibaldone.tools.spec import ToolSpec
+from zibaldone.tools.spec import AnyTool
 
 
 @cache
-def input_schema(tool: ToolSpec[Any]) -> dict[str, Any]:
+def input_schema(tool: AnyTool) -> dict[str, Any]:
     schema = tool.arguments.model_json_schema(by_alias=False)
     definitions = schema.pop("$defs", {})
     compact: dict[str, Any] = _compacted(schema, definitions)

@@ -16,7 +16,7 @@ from zibaldone.tools.documents import (
     upload_document,
 )
 from zibaldone.tools.schema import input_schema
-from zibaldone.tools.spec import ToolSpec
+from zibaldone.tools.spec import AnyTool
 from zibaldone.tools.upkeep import index
 from zibaldone.web.http import HttpScope, Receive, Send, send_json
 from zibaldone.web.rest import POSTED
@@ -33,7 +33,7 @@ _ERROR = {
 }
 
 # (method, URL, tool, arguments that stand in the URL's path)
-_OPERATIONS: tuple[tuple[str, str, ToolSpec[Any], tuple[str, ...]], ...] = (
+_OPERATIONS: tuple[tuple[str, str, AnyTool, tuple[str, ...]], ...] = (
     ("post", "/documents", upload_document.TOOL, ()),
     ("get", "/documents", list_documents.TOOL, ()),
     ("get", "/documents/{path}", get_document.TOOL, ("path",)),
@@ -86,7 +86,7 @@ def build() -> dict[str, Any]:
     }
 
 
-def _operation(method: str, tool: ToolSpec[Any], in_path: tuple[str, ...]) -> dict[str, Any]:
+def _operation(method: str, tool: AnyTool, in_path: tuple[str, ...]) -> dict[str, Any]:
     schema = input_schema(tool)
     required = set(schema.get("required", ()))
     properties = dict(schema["properties"])

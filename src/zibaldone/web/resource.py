@@ -11,19 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from zibaldone.access.principal import EFFECTS, Effect
+from zibaldone.access.decide import scope_of
+from zibaldone.access.principal import EFFECTS
 from zibaldone.errors import ConfigurationError
 from zibaldone.tools.catalog import BY_NAME
 from zibaldone.tools.profiles import Profile
 from zibaldone.web.http import Endpoint, HttpScope, Receive, Send, refuse_method, send_json
 
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
-SCOPE_START = "zibaldone:"
 _EVERYTHING = tuple(BY_NAME)
-
-
-def scope_of(effect: Effect) -> str:
-    return SCOPE_START + effect
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,16 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import parse_qsl, unquote_to_bytes
 
-from zibaldone.errors import BadRequest, InvalidArgument, NotFound, NotImplementedYet
+from zibaldone.errors import (
+    BadRequest,
+    InsufficientScope,
+    InvalidArgument,
+    NotFound,
+    NotImplementedYet,
+)
 from zibaldone.limits import REVISION_MAX
 from zibaldone.tools import catalog
-from zibaldone.tools.call import call as call_tool
+from zibaldone.tools.call import call_tool
 from zibaldone.tools.documents import (
     batch_read,
     delete_document,
@@ -27,7 +33,7 @@ from zibaldone.tools.documents import (
     update_document,
     upload_document,
 )
-from zibaldone.tools.spec import Answer, Call, Runtime, ToolSpec
+from zibaldone.tools.spec import Answer, AnyTool, Call, Runtime
 from zibaldone.tools.upkeep import index
 from zibaldone.web.auth import Authenticator
 from zibaldone.web.gate import Gate
@@ -43,7 +49,7 @@ from zibaldone.web.http import (
     send_json,
 )
 
-Tool = ToolSpec[Any]
+Tool = AnyTool
 DOCUMENTS_PATH = "/documents/"
 _PRINCIPAL_KEY = "zibaldone.principal"
 _AFTER_NUMBER: tuple[list[bytes], ...] = ([], [b"restore"])
@@ -205,8 +211,11 @@ class Rest:
         self, tool: Tool, scope: HttpScope, arguments: dict[str, Any], *, from_text: bool
     ) -> Answer:
         call = Call(self._runtime, scope[_PRINCIPAL_KEY], request_id(scope))
-        self._authenticator.require_scope(call.principal, tool.effect)
-        return await call_tool(tool, call, arguments, from_text=from_text)
+        try:
+            answer: Answer = await call_tool(tool, call, arguments, from_text=from_text)
+        except InsufficientScope as error:
+            raise self._authenticator.challenged(error) from None
+        return answer
 
 
 def _segments(scope: HttpScope) -> list[bytes]:

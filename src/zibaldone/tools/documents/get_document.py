@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import NotRequired
+
 from pydantic import Field
 
-from zibaldone.find.related import related
+from zibaldone.find.related import Related, related
 from zibaldone.keep.commit import live_document
 from zibaldone.keep.reads import Range, excerpt, preview
 from zibaldone.limits import READ_CHARS_MAX, READ_LINES_MAX
 from zibaldone.model.document import Document
 from zibaldone.text import normalize
-from zibaldone.tools.documents.fields import DocumentPath, shown
-from zibaldone.tools.spec import Answer, Arguments, Call, ToolSpec
+from zibaldone.tools.documents.fields import DocumentPath, WholeDocument, document_info
+from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
 
 class GetDocument(Arguments):
@@ -23,25 +25,34 @@ class GetDocument(Arguments):
     related: bool = Field(True, description="Add up to 3 related documents")
 
 
-async def handle(call: Call, given: GetDocument) -> Answer:
+class DocumentPart(WholeDocument):
+    next_line: NotRequired[int]
+    next_char: NotRequired[int]
+    related: NotRequired[list[Related]]
+
+
+async def handle(call: Call, given: GetDocument) -> DocumentPart:
     document_id = normalize.document_id(given.path)
     tenant, store = call.principal.tenant, call.runtime.store
-    document = store.read_now(tenant, lambda reader: live_document(reader, document_id))
-    answer = _shown_part(document, given)
+    document = await store.read(
+        tenant, lambda reader: live_document(reader, document_id), is_small=True
+    )
+    answer = _part(document, given)
     if given.related:
-        found = await store.read(tenant, lambda reader: related(reader, document))
-        answer["related"] = found
+        answer["related"] = await store.read(tenant, lambda reader: related(reader, document))
     return answer
 
 
-def _shown_part(document: Document, given: GetDocument) -> Answer:
+def _part(document: Document, given: GetDocument) -> DocumentPart:
     wanted = Range(given.from_line, given.line_count, given.from_char, given.char_count)
     is_whole = wanted == Range()
     part = preview(document.body) if is_whole else excerpt(document.body, wanted)
-    answer = shown(document)
-    answer["content"] = part.text
-    answer["content_length"] = len(document.body)
-    answer["truncated"] = part.truncated
+    answer: DocumentPart = {
+        **document_info(document),
+        "content": part.text,
+        "content_length": len(document.body),
+        "truncated": part.truncated,
+    }
     if part.next_line is not None:
         answer["next_line"] = part.next_line
     if part.next_char is not None:
@@ -57,6 +68,8 @@ TOOL = ToolSpec(
         "documents; or any range of lines or characters."
     ),
     arguments=GetDocument,
+    result=DocumentPart,
     effect="read",
     handler=handle,
+    is_missing_an_answer=True,
 )
