@@ -46,6 +46,7 @@ class Server:
         self,
         data: Path,
         *,
+        command: Sequence[str] = (*COMMAND, "serve"),
         arguments: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
     ) -> None:
@@ -54,6 +55,7 @@ class Server:
         self.url = f"http://127.0.0.1:{self.port}"
         self.log_path = data.parent / f"{data.name}-{self.port}.log"
         self.client = httpx.Client(base_url=self.url, timeout=30, trust_env=False)
+        self._command = tuple(command)
         self._arguments = tuple(arguments)
         self._environment = clean_environment(environment)
         self._process: subprocess.Popen[bytes] | None = None
@@ -62,8 +64,7 @@ class Server:
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(
                 [
-                    *COMMAND,
-                    "serve",
+                    *self._command,
                     *("--port", str(self.port)),
                     *("--data", str(self.data)),
                     *self._arguments,

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import argparse
 
-from zibaldone import settings, wiring
+from zibaldone import settings
 from zibaldone.tools import catalog
 from zibaldone.tools.spec import Answer, Arguments, Call, ToolSpec
 from zibaldone.web.server import server
+from zibaldone.wiring.application import build_application
+from zibaldone.wiring.runtime import build_runtime
 
 
 class Echo(Arguments):
@@ -31,6 +33,6 @@ if __name__ == "__main__":
     catalog.BY_NAME["echo"] = ToolSpec("echo", "Echo", "Say it again.", Echo, "read", echo)
     chosen = {"data": options.data, "profiles": {"bench": ["echo"]}, "embedder": "none"}
     made = settings.load(chosen, {})
-    runtime = wiring.build_runtime(made)
-    server(wiring.build_application(made, runtime), "127.0.0.1", options.port).run()
+    runtime = build_runtime(made)
+    server(build_application(made, runtime), "127.0.0.1", options.port).run()
     runtime.store.close()

@@ -1,9 +1,9 @@
 """The official conformance suite against our server, compared with what we expect of it.
 
-`python -m tests.clients.conformance` starts `zibaldone serve --conformance` in a folder of its
-own, runs what each specification revision requires and prints the result as Markdown. The exit code
-is 1 if a scenario does anything else than pass without being announced in
-conformance_expected.toml, or passes although it is announced there.
+`python -m tests.clients.conformance` starts a server with the suite's fixtures
+(`tests.clients.conformance_server`) on a temporary data folder, runs the scenarios that each
+specification revision requires and prints the results as Markdown. It exits with 1 if a scenario
+that conformance_expected.toml does not list fails or warns, or if a listed one passes.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from tests.server import Server, clean_environment
 REVISIONS = ("2026-07-28", "2025-11-25")
 EXPECTED_FILE = environments.HERE / "conformance_expected.toml"
 ENDPOINT = "/mcp"
+COMMAND = (sys.executable, "-m", "tests.clients.conformance_server")
 
 _SUITE_SECONDS_MAX = 300
 _RESULT_FOLDER = re.compile(r"server-(.+)-\d{4}-\d\d-\d\dT[\d-]+Z")
@@ -60,7 +61,7 @@ def conformance_server() -> Iterator[str]:
     """The URL of a server that also offers the tools, prompts and resources the suite looks for."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        Server(Path(folder) / "data", arguments=("--conformance",)) as server,
+        Server(Path(folder) / "data", command=COMMAND) as server,
     ):
         yield server.url + ENDPOINT
 
@@ -190,7 +191,7 @@ def _row(outcome: Outcome, reasons: Mapping[str, str]) -> tuple[str, str, str, s
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.clients.conformance")
     parser.add_argument("--requirements", action="append", choices=REVISIONS, help="only this one")
-    parser.add_argument("--url", help="a server that already runs, started with --conformance")
+    parser.add_argument("--url", help="a running conformance_server")
     parser.add_argument("--all", action="store_true", help="show what is not required, too")
     options = parser.parse_args(arguments)
     if options.url is None:

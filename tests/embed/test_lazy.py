@@ -17,19 +17,22 @@ _LOADED = f"print([name for name in {HEAVY!r} if name in sys.modules])"
 _STEPS = {
     "import": "import zibaldone.cli.main",
     "settings": """
-from zibaldone import settings, wiring
-runtime = wiring.build_runtime(settings.load({{"data": {data!r}}}, environment={{}}))
-app = wiring.build_application(settings.load({{"data": {data!r}}}, environment={{}}), runtime)
+from zibaldone import settings
+from zibaldone.wiring.application import build_application
+from zibaldone.wiring.runtime import build_runtime
+runtime = build_runtime(settings.load({{"data": {data!r}}}, environment={{}}))
+app = build_application(settings.load({{"data": {data!r}}}, environment={{}}), runtime)
 """,
     "write, list and keyword search": """
 import asyncio
-from zibaldone import settings, wiring
+from zibaldone import settings
+from zibaldone.wiring.runtime import build_runtime
 from zibaldone.access.principal import LOCAL
 from zibaldone.tools.call import call
 from zibaldone.tools.catalog import BY_NAME
 from zibaldone.tools.spec import Call
 given = {{"data": {data!r}, "embedder": "none"}}
-runtime = wiring.build_runtime(settings.load(given, environment={{}}))
+runtime = build_runtime(settings.load(given, environment={{}}))
 def use(tool, **arguments):
     return asyncio.run(call(BY_NAME[tool], Call(runtime, LOCAL), arguments))
 use("upload_document", path="a", content="a zebra")
@@ -39,10 +42,12 @@ runtime.store.close()
 """,
     "a server that has nothing to embed": """
 import asyncio
-from zibaldone import settings, wiring
+from zibaldone import settings
+from zibaldone.wiring.application import build_application
+from zibaldone.wiring.runtime import build_runtime
 chosen = settings.load({{"data": {data!r}}}, environment={{}})
-runtime = wiring.build_runtime(chosen)
-app = wiring.build_application(chosen, runtime)
+runtime = build_runtime(chosen)
+app = build_application(chosen, runtime)
 async def lifespan():
     started, stop = asyncio.Event(), asyncio.Event()
     messages = [{{"type": "lifespan.startup"}}]

@@ -19,13 +19,15 @@ from tests.index.test_sweep import waiting_since
 from tests.store.backends import Sqlite
 from tests.store.kept import Kept
 from tests.web.test_stdio import Stdio
-from zibaldone import settings, wiring
+from zibaldone import settings
 from zibaldone.embed.hashed import Hashed
 from zibaldone.index.worker import IndexWorker
 from zibaldone.limits import INDEX_LAG_ALERT_SECONDS, INDEX_TRIES_MAX
 from zibaldone.model.instant import now_us
 from zibaldone.store.sqlite.writer import WriterThread
 from zibaldone.tools.spec import Runtime
+from zibaldone.wiring.application import build_application
+from zibaldone.wiring.runtime import build_runtime
 
 Client = httpx.AsyncClient
 
@@ -35,9 +37,9 @@ class Stopped:
 
     def __init__(self, data: Path) -> None:
         chosen = settings.load({"data": str(data), "embedder": "hashed"}, environment={})
-        self.runtime: Runtime = wiring.build_runtime(chosen)
+        self.runtime: Runtime = build_runtime(chosen)
         self.kept = Kept(self.runtime.store, chosen.limits)
-        self._app = wiring.build_application(chosen, self.runtime)
+        self._app = build_application(chosen, self.runtime)
 
     @asynccontextmanager
     async def _client(self) -> AsyncIterator[Client]:

@@ -16,7 +16,7 @@ from zibaldone.errors import ZibaldoneError
 from zibaldone.tools.call import call as call_tool
 from zibaldone.tools.catalog import BY_NAME
 from zibaldone.tools.spec import Call, Runtime
-from zibaldone.wiring import build_runtime
+from zibaldone.wiring.runtime import build_runtime
 
 
 @contextmanager

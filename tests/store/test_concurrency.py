@@ -134,14 +134,15 @@ def test_one_bad_write_among_many_fails_alone(shared_server: Server) -> None:
 PROCESS = """
 import asyncio, sys
 from pathlib import Path
-from zibaldone import settings, wiring
+from zibaldone import settings
+from zibaldone.wiring.runtime import build_runtime
 from zibaldone.access.principal import LOCAL
 from zibaldone.tools.call import call
 from zibaldone.tools.documents import patch_document, upload_document
 from zibaldone.tools.spec import Call
 
 name, count = sys.argv[2], int(sys.argv[3])
-runtime = wiring.build_runtime(settings.load({"data": sys.argv[1]}))
+runtime = build_runtime(settings.load({"data": sys.argv[1]}))
 
 async def write():
     made = Call(runtime, LOCAL)

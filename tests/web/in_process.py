@@ -9,16 +9,18 @@ from typing import Any
 
 import httpx2 as httpx
 
-from zibaldone import settings, wiring
+from zibaldone import settings
 from zibaldone.web.app import App
+from zibaldone.wiring.application import build_application
+from zibaldone.wiring.runtime import build_runtime
 
 
 @contextmanager
 def application(data: Path, **flags: Any) -> Iterator[App]:
     chosen = settings.load({"data": str(data), "embedder": "none", **flags}, environment={})
-    runtime = wiring.build_runtime(chosen)
+    runtime = build_runtime(chosen)
     try:
-        yield wiring.build_application(chosen, runtime)
+        yield build_application(chosen, runtime)
     finally:
         runtime.store.close()
 

@@ -18,7 +18,7 @@ from zibaldone.keep.commit import Actor
 from zibaldone.keep.create import NewDocument, create
 from zibaldone.limits import LIST_OFFSET_MAX
 from zibaldone.store.port import Writer
-from zibaldone.wiring import build_runtime
+from zibaldone.wiring.runtime import build_runtime
 
 COUNT = LIST_OFFSET_MAX + 100
 BYTES_MAX = 3_000

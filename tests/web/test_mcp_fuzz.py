@@ -23,13 +23,14 @@ from tests.server import Server
 from tests.web import fuzz
 from tests.web.mcp import JSON_TYPE, SSE_TYPE, frames_of
 from zibaldone import settings as product_settings
-from zibaldone import wiring
 from zibaldone.access.principal import LOCAL
 from zibaldone.protocol.surface import Surface
 from zibaldone.stdio import StdioServer
 from zibaldone.tools.profiles import BUILT_IN
 from zibaldone.tools.spec import Runtime
 from zibaldone.web.app import App
+from zibaldone.wiring.application import build_application
+from zibaldone.wiring.runtime import build_runtime
 
 CASES = int(os.environ.get("FUZZ_CASES", "2000"))
 ANSWER_SECONDS_MAX = 10
@@ -112,10 +113,10 @@ class Bench:
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     data = tmp_path_factory.mktemp("fuzz") / "data"
     chosen = product_settings.load({"data": str(data)}, environment={})
-    runtime = wiring.build_runtime(chosen)
+    runtime = build_runtime(chosen)
     try:
         with asyncio.Runner() as runner:
-            yield Bench(runner, runtime, wiring.build_application(chosen, runtime))
+            yield Bench(runner, runtime, build_application(chosen, runtime))
     finally:
         runtime.store.close()
 

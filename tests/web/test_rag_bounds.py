@@ -27,7 +27,7 @@ from tests.web.rag import (
     rag,
 )
 from zibaldone import settings as configuration
-from zibaldone.wiring import build_runtime
+from zibaldone.wiring.runtime import build_runtime
 
 QUERY = "amber garnet willow"
 MAIN_SCORE = {

@@ -14,11 +14,12 @@ from typing import Any, TypeVar
 import click
 import orjson
 
-from zibaldone import settings, wiring
+from zibaldone import settings
 from zibaldone.access.principal import LOCAL
 from zibaldone.errors import ConfigurationError, ZibaldoneError
 from zibaldone.tools.call import call_tool
 from zibaldone.tools.spec import Answer, Call, Runtime, ToolSpec
+from zibaldone.wiring.runtime import build_runtime
 
 T = TypeVar("T")
 
@@ -59,7 +60,7 @@ class Session:
 
 @contextmanager
 def opened(options: Options, **flags: Any) -> Iterator[Session]:
-    runtime = wiring.build_runtime(options.settings(**flags))
+    runtime = build_runtime(options.settings(**flags))
     try:
         with asyncio.Runner() as runner:
             yield Session(runtime, runner)

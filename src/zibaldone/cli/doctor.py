@@ -14,12 +14,13 @@ import apsw
 import click
 
 import zibaldone
-from zibaldone import settings, wiring
+from zibaldone import settings
 from zibaldone.cli import context
 from zibaldone.cli.doctor_surroundings import extras, server_at
 from zibaldone.errors import ConfigurationError, ZibaldoneError
 from zibaldone.limits import DISK_FREE_BYTES_FEW, MIB
 from zibaldone.store.open import DATABASE_NAME
+from zibaldone.wiring.runtime import chosen_embedder
 
 Status = Literal["ok", "warn", "fail"]
 
@@ -178,7 +179,7 @@ def _data_folder(folder: Path) -> Iterator[Finding]:
 
 def _embedder(found: settings.Settings) -> Finding:
     try:
-        chosen = wiring.chosen_embedder(found)
+        chosen = chosen_embedder(found)
     except ConfigurationError as error:
         return Finding("fail", "embedder", error.message, "Mend the settings that it names.")
     if chosen is None:

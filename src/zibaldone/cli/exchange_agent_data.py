@@ -15,10 +15,10 @@ from zibaldone.cli.exchange_batches import Importer, skip_existing_option, updat
 from zibaldone.errors import RequestError
 from zibaldone.keep.imports import Existing, Incoming
 from zibaldone.model.instant import now_us
-from zibaldone.pull import agent_data_postgres
-from zibaldone.pull.agent_data import KbRow, KbRows, as_document
-from zibaldone.pull.agent_data_file import DumpFile
-from zibaldone.pull.agent_data_preflight import Preflight, inspect
+from zibaldone.pull.agent_data import postgres
+from zibaldone.pull.agent_data.file import DumpFile
+from zibaldone.pull.agent_data.preflight import Preflight, inspect
+from zibaldone.pull.agent_data.row import KbRow, KbRows, as_document
 
 _LINES = (
     ("rows", "rows"),
@@ -87,8 +87,8 @@ def import_agent_data(
 
 @contextmanager
 def _opened(source: str) -> Iterator[KbRows]:
-    if source.startswith(agent_data_postgres.SCHEMES):
-        with agent_data_postgres.opened(source) as rows:
+    if source.startswith(postgres.SCHEMES):
+        with postgres.opened(source) as rows:
             yield rows
     else:
         yield DumpFile(Path(source))

@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from zibaldone import wiring
 from zibaldone.cli import context
 from zibaldone.cli.index import current_status
 from zibaldone.embed.open import EMBEDDERS
@@ -15,6 +14,7 @@ from zibaldone.embed.port import Embedder
 from zibaldone.errors import ConfigurationError, NotConfigured
 from zibaldone.index.reindex import catch_up, fill
 from zibaldone.index.sweep import drop_other_models
+from zibaldone.wiring.runtime import chosen_embedder
 
 
 @click.command()
@@ -100,7 +100,7 @@ def _is_in_use(embedder: Embedder, options: context.Options, indexed_by: str | N
     if indexed_by is not None:
         return indexed_by == embedder.identity
     try:
-        configured = wiring.chosen_embedder(options.settings())
+        configured = chosen_embedder(options.settings())
     except ConfigurationError:
         return False
     return configured is not None and configured.identity == embedder.identity

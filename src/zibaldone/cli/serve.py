@@ -11,7 +11,6 @@ from typing import Any
 
 import click
 
-from zibaldone import wiring
 from zibaldone.access.principal import Tenant
 from zibaldone.cli import context, logs
 from zibaldone.errors import ConfigurationError
@@ -19,6 +18,8 @@ from zibaldone.model.instant import now_us
 from zibaldone.settings import Settings
 from zibaldone.tools.spec import Runtime
 from zibaldone.web.server import server
+from zibaldone.wiring.application import build_application
+from zibaldone.wiring.runtime import build_runtime
 
 
 @click.command()
@@ -26,9 +27,8 @@ from zibaldone.web.server import server
 @click.option("--port", type=int, help="Port to serve on.")
 @click.option("--data", type=click.Path(path_type=Path), help="Folder of the database.")
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]))
-@click.option("--conformance", is_flag=True, help="Add the fixtures of the MCP conformance suite.")
 @click.pass_obj
-def serve(options: context.Options, /, data: Path | None, conformance: bool, **flags: Any) -> None:
+def serve(options: context.Options, /, data: Path | None, **flags: Any) -> None:
     """Serve the documents over HTTP."""
     if data is not None:
         options = context.Options(data=data, config=options.config)
@@ -36,11 +36,11 @@ def serve(options: context.Options, /, data: Path | None, conformance: bool, **f
     logs.configure(settings.log_level)
     # uvicorn stops in order and then raises the signal again: this way the store is closed too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    runtime = wiring.build_runtime(settings)
+    runtime = build_runtime(settings)
     try:
         _require_closed(settings, runtime)
         _require_free(settings.host, settings.port)
-        app = wiring.build_application(settings, runtime, conformance=conformance)
+        app = build_application(settings, runtime)
         if sys.stderr.isatty():
             address = f"http://{settings.host}:{settings.port}"
             click.echo(f"Zibaldone serves at {address}/mcp. Ctrl-C ends it.", err=True)

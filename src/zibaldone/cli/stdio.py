@@ -7,7 +7,6 @@ from typing import BinaryIO
 
 import click
 
-from zibaldone import wiring
 from zibaldone.access.principal import LOCAL
 from zibaldone.cli import context, logs
 from zibaldone.errors import ConfigurationError
@@ -15,6 +14,7 @@ from zibaldone.protocol.surface import Surface
 from zibaldone.stdio import StdioServer, take_streams
 from zibaldone.tools.profiles import all_profiles
 from zibaldone.tools.spec import Runtime
+from zibaldone.wiring.runtime import build_runtime
 
 
 @click.command()
@@ -30,7 +30,7 @@ def stdio(options: context.Options, /, profile: str) -> None:
         raise ConfigurationError(
             f"There is no profile {profile!r}; there are {', '.join(by_name)}."
         )
-    runtime = wiring.build_runtime(settings)
+    runtime = build_runtime(settings)
     try:
         server = StdioServer(Surface(by_name[profile]), runtime, LOCAL)
         asyncio.run(_serve(server, runtime, source, sink))

@@ -19,7 +19,7 @@ import orjson
 
 from zibaldone.errors import InvalidArgument, NotFound
 from zibaldone.limits import KIB, MIB
-from zibaldone.pull.agent_data import KbRow
+from zibaldone.pull.agent_data.row import KbRow
 
 _BLANKS = b" \t\r\n\xef\xbb\xbf"
 _COLUMNS = ["key", "data"]

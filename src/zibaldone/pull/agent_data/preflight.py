@@ -8,7 +8,7 @@ from typing import Any
 
 from zibaldone.errors import InvalidArgument
 from zibaldone.limits import IMPORT_EXAMPLES_MAX
-from zibaldone.pull.agent_data import KbRow, key_of
+from zibaldone.pull.agent_data.row import KbRow, key_of
 from zibaldone.text import normalize
 
 

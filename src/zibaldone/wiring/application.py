@@ -1,4 +1,4 @@
-"""The only place where the parts are put together: Settings → Runtime → application."""
+"""Settings and Runtime → the HTTP application."""
 
 from __future__ import annotations
 
@@ -6,17 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from zibaldone.embed.open import EmbedderSettings, open_embedder
-from zibaldone.embed.port import Embedder
-from zibaldone.embed.watched import Watched
 from zibaldone.errors import ConfigurationError
-from zibaldone.find.query_vector import QueryVectors
-from zibaldone.index.worker import IndexWorker
-from zibaldone.keep.fetch import Fetcher
-from zibaldone.protocol.conformance.surface import ConformanceSurface
 from zibaldone.protocol.surface import Surface
 from zibaldone.settings import Settings
-from zibaldone.store.open import open_store
 from zibaldone.tools.profiles import Profile, all_profiles
 from zibaldone.tools.spec import Runtime
 from zibaldone.web.app import App, Serving, build_app
@@ -28,40 +20,10 @@ from zibaldone.web.oauth import TokenVerifier
 from zibaldone.web.resource import ProtectedResource
 
 
-def build_runtime(settings: Settings) -> Runtime:
-    limits = settings.limits
-    chosen = chosen_embedder(settings)
-    embedder = None if chosen is None else Watched(chosen)
-    store = open_store(settings.data, limits)
-    return Runtime(
-        store=store,
-        limits=limits,
-        query_vectors=QueryVectors(embedder),
-        embedder=embedder,
-        index=None if embedder is None else IndexWorker(store, embedder),
-        fetcher=Fetcher(
-            roots=settings.ingest_roots,
-            hosts=settings.ingest_hosts,
-            bytes_max=limits.ingest_bytes_max,
-            seconds_max=limits.ingest_seconds_max,
-        ),
-    )
-
-
-def chosen_embedder(settings: Settings) -> Embedder | None:
-    return open_embedder(
-        EmbedderSettings(
-            kind=settings.embedder,
-            url=settings.embedding_url,
-            model=settings.embedding_model,
-            dimensions=settings.embedding_dimensions,
-            api_key=settings.embedding_api_key,
-        )
-    )
-
-
-def build_application(settings: Settings, runtime: Runtime, *, conformance: bool = False) -> App:
-    """`conformance` adds the fixtures that the official suite calls."""
+def build_application(
+    settings: Settings, runtime: Runtime, *, surface: type[Surface] = Surface
+) -> App:
+    """`surface` is the class that offers a profile to MCP clients."""
     profiles = all_profiles(settings.profiles)
     _require_known(settings.capability_routes, profiles)
     auth_rules = _auth_rules(settings, profiles)
@@ -74,7 +36,7 @@ def build_application(settings: Settings, runtime: Runtime, *, conformance: bool
             allowed_hosts=_own_hosts(settings),
             allowed_origins=settings.allowed_origins,
         ),
-        surfaces=[(ConformanceSurface if conformance else Surface)(known) for known in profiles],
+        surfaces=[surface(profile) for profile in profiles],
         capability_routes=settings.capability_routes,
         notification_status=settings.notification_status,
         extra_routes={} if auth_rules.resource is None else auth_rules.resource.routes(),

@@ -11,8 +11,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import orjson
 
 from zibaldone.errors import InvalidArgument, NotConfigured, StorageUnavailable
-from zibaldone.pull.agent_data import KbRow, KbRows
-from zibaldone.pull.agent_data_file import row_of
+from zibaldone.pull.agent_data.file import row_of
+from zibaldone.pull.agent_data.row import KbRow, KbRows
 
 SCHEMES = ("postgresql://", "postgres://")
 INSTALL_COMMAND = "pip install 'zibaldone[postgres]'"

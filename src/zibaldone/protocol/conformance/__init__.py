@@ -1,1 +1,0 @@
-"""Fixtures that the official conformance suite calls; served under `serve --conformance` only."""

@@ -1,0 +1,1 @@
+"""An AgentData knowledge base: its rows, where they are read from, and a preflight report."""

@@ -1,0 +1,45 @@
+"""Settings → Runtime: the store, the embedding model and what works on them."""
+
+from __future__ import annotations
+
+from zibaldone.embed.open import EmbedderSettings, open_embedder
+from zibaldone.embed.port import Embedder
+from zibaldone.embed.watched import Watched
+from zibaldone.find.query_vector import QueryVectors
+from zibaldone.index.worker import IndexWorker
+from zibaldone.keep.fetch import Fetcher
+from zibaldone.settings import Settings
+from zibaldone.store.open import open_store
+from zibaldone.tools.spec import Runtime
+
+
+def build_runtime(settings: Settings) -> Runtime:
+    limits = settings.limits
+    chosen = chosen_embedder(settings)
+    embedder = None if chosen is None else Watched(chosen)
+    store = open_store(settings.data, limits)
+    return Runtime(
+        store=store,
+        limits=limits,
+        query_vectors=QueryVectors(embedder),
+        embedder=embedder,
+        index=None if embedder is None else IndexWorker(store, embedder),
+        fetcher=Fetcher(
+            roots=settings.ingest_roots,
+            hosts=settings.ingest_hosts,
+            bytes_max=limits.ingest_bytes_max,
+            seconds_max=limits.ingest_seconds_max,
+        ),
+    )
+
+
+def chosen_embedder(settings: Settings) -> Embedder | None:
+    return open_embedder(
+        EmbedderSettings(
+            kind=settings.embedder,
+            url=settings.embedding_url,
+            model=settings.embedding_model,
+            dimensions=settings.embedding_dimensions,
+            api_key=settings.embedding_api_key,
+        )
+    )
