@@ -83,7 +83,7 @@ class Known:
     def embed(self, texts: Sequence[str]) -> Floats:
         return np.stack([self._by_text[text] for text in texts])
 
-    def vector_weight(self, text: str) -> float:
+    def language_trust(self, text: str) -> float:
         del text
         return 1.0
 

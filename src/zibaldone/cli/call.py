@@ -9,10 +9,6 @@ import orjson
 
 from zibaldone.cli import context, texts
 from zibaldone.errors import InvalidArgument
-from zibaldone.tools.catalog import BY_NAME
-
-_BY_EITHER_NAME = {name.replace(".", "_"): tool for name, tool in BY_NAME.items()} | BY_NAME
-"""As /mcp-all lists them too, for hosts that refuse a dot."""
 
 
 @click.command()
@@ -24,8 +20,10 @@ def call(options: context.Options, /, tool: str, arguments: str) -> None:
 
     For tools that have no command of their own, such as rag.search_hybrid. Prints JSON.
     """
-    if tool not in _BY_EITHER_NAME:
-        near = difflib.get_close_matches(tool, BY_NAME, n=1)
+    catalogue = options.catalogue()
+    chosen = catalogue.find(tool)
+    if chosen is None:
+        near = difflib.get_close_matches(tool, catalogue.by_name, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise InvalidArgument(f"There is no tool {tool!r}.{hint}", field="tool")
     bytes_max = options.settings().limits.request_body_bytes_max
@@ -36,4 +34,4 @@ def call(options: context.Options, /, tool: str, arguments: str) -> None:
         raise InvalidArgument(f"ARGUMENTS is not JSON: {problem}", field="arguments") from None
     if not isinstance(values, dict):
         raise InvalidArgument("ARGUMENTS must be a JSON object.", field="arguments")
-    context.echo_json(context.run_tool(options, _BY_EITHER_NAME[tool], values))
+    context.echo_json(context.run_tool(options, chosen, values))

@@ -18,7 +18,9 @@ from zibaldone import settings
 from zibaldone.access.principal import LOCAL
 from zibaldone.errors import ConfigurationError, ZibaldoneError
 from zibaldone.tools.call import call_tool
-from zibaldone.tools.spec import Answer, Call, Runtime, ToolSpec
+from zibaldone.tools.catalogue import Catalogue
+from zibaldone.tools.spec import A, Call, R, Runtime, ToolSpec
+from zibaldone.wiring.catalogue import build_catalogue
 from zibaldone.wiring.runtime import build_runtime
 
 T = TypeVar("T")
@@ -39,6 +41,9 @@ class Options:
         data = None if self.data is None else str(self.data)
         return settings.load({"data": data, **flags}, config=self.config)
 
+    def catalogue(self) -> Catalogue:
+        return build_catalogue(self.settings())
+
 
 class Session:
     """The opened store and one event loop, for all the calls a command makes."""
@@ -47,11 +52,12 @@ class Session:
         self.runtime = runtime
         self._runner = runner
 
-    def call(self, tool: ToolSpec[Any], arguments: dict[str, Any]) -> Answer:
-        """Call a tool as the operator, in this process, on the file a server may be serving."""
-        answer = self.run(call_tool(tool, Call(self.runtime, LOCAL), arguments))
-        # An answer is made to be sent and may hold JSON that is ready; here its values are wanted.
-        values: Answer = orjson.loads(orjson.dumps(answer, default=str))
+    def call(self, tool: ToolSpec[A, R], arguments: dict[str, Any]) -> R:
+        """Call a tool as the operator, in this process; a server may be using the same store."""
+        call = Call(self.runtime, LOCAL, is_operator=True)
+        answer = self.run(call_tool(tool, call, arguments))
+        # Parts of an answer may be JSON that is ready to be sent; commands want its values.
+        values: R = orjson.loads(orjson.dumps(answer, default=str))
         return values
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -68,7 +74,7 @@ def opened(options: Options, **flags: Any) -> Iterator[Session]:
         runtime.close()
 
 
-def run_tool(options: Options, tool: ToolSpec[Any], arguments: dict[str, Any]) -> Answer:
+def run_tool(options: Options, tool: ToolSpec[A, R], arguments: dict[str, Any]) -> R:
     with opened(options) as session:
         return session.call(tool, arguments)
 

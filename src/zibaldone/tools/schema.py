@@ -1,11 +1,19 @@
-"""A tool's input as JSON Schema, as small as it can be said: every client reads it in full."""
+"""A tool's arguments and answer as JSON Schema, made small: clients read tool lists in full."""
 
 from __future__ import annotations
 
 from functools import cache
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from zibaldone.tools.spec import AnyTool
+
+_MISSING: dict[str, Any] = {
+    "type": "object",
+    "properties": {"error": {"type": "string"}},
+    "required": ["error"],
+}
 
 
 @cache
@@ -15,6 +23,33 @@ def input_schema(tool: AnyTool) -> dict[str, Any]:
     compact: dict[str, Any] = _compacted(schema, definitions)
     compact.setdefault("properties", {})
     return compact
+
+
+@cache
+def result_schema(tool: AnyTool) -> dict[str, Any]:
+    """The whole shape of an answer. Keys that it does not name may be added later."""
+    schema = TypeAdapter(tool.result).json_schema()
+    definitions = schema.pop("$defs", {})
+    compact: dict[str, Any] = _compacted(schema, definitions)
+    return compact
+
+
+@cache
+def output_schema(tool: AnyTool) -> dict[str, Any]:
+    """What MCP lists of an answer: the keys that are always there, and the type of each."""
+    whole = result_schema(tool)
+    required = whole.get("required", [])
+    properties = {name: _type_only(whole["properties"][name]) for name in required}
+    if tool.is_missing_an_answer:  # then none of them is there
+        return {"type": "object", "properties": properties}
+    return {"type": "object", "properties": properties, "required": required}
+
+
+def _type_only(schema: dict[str, Any]) -> dict[str, Any]:
+    if "type" in schema:
+        return {"type": schema["type"]}
+    kinds = [option["type"] for option in schema.get("anyOf", ()) if "type" in option]
+    return {"type": kinds} if kinds else {}
 
 
 def _compacted(node: Any, definitions: dict[str, Any]) -> Any:

@@ -1,8 +1,6 @@
-"""All tools there are."""
+"""The tools that come with the product; `wiring` makes a catalogue of them."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from zibaldone.tools.documents import (
     batch_read,
@@ -28,7 +26,7 @@ from zibaldone.tools.rag import (
 from zibaldone.tools.spec import AnyTool
 from zibaldone.tools.upkeep import index
 
-ALL: tuple[AnyTool, ...] = (
+TOOLS: tuple[AnyTool, ...] = (
     search_knowledge.TOOL,
     list_documents.TOOL,
     get_document.TOOL,
@@ -55,5 +53,3 @@ ALL: tuple[AnyTool, ...] = (
     index.AUDIT,
     index.CLEANUP,
 )
-
-BY_NAME = {tool.name: tool for tool in ALL}
