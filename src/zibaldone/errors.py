@@ -13,6 +13,7 @@
     │   ├── Ambiguous                     AMBIGUOUS               409
     │   ├── NotFoundInContent             NOT_FOUND_IN_CONTENT    409
     │   ├── PayloadTooLarge               PAYLOAD_TOO_LARGE       413
+    │   ├── MisdirectedRequest            MISDIRECTED_REQUEST     421
     │   ├── LimitExceeded                 LIMIT_EXCEEDED          422
     │   ├── TooManyRequests               TOO_MANY_REQUESTS       429
     │   └── ResponseTooLarge              RESPONSE_TOO_LARGE      422
@@ -131,6 +132,13 @@ class NotFoundInContent(RequestError):
 class PayloadTooLarge(RequestError):
     code = "PAYLOAD_TOO_LARGE"
     status = 413
+
+
+class MisdirectedRequest(RequestError):
+    """The Host header names another server."""
+
+    code = "MISDIRECTED_REQUEST"
+    status = 421
 
 
 class LimitExceeded(RequestError):

@@ -16,16 +16,12 @@ from zibaldone.errors import InvalidArgument
 @click.argument("arguments", default="{}")
 @click.pass_obj
 def call(options: context.Options, /, tool: str, arguments: str) -> None:
-    """Call TOOL with ARGUMENTS, a JSON object ('-' reads it from standard input).
+    """Call TOOL with ARGUMENTS and print its answer as JSON.
 
-    For tools that have no command of their own, such as rag.search_hybrid. Prints JSON.
+    ARGUMENTS is a JSON object; '-' reads it from standard input. For tools that have no command
+    of their own, such as rag.search_hybrid.
     """
-    catalogue = options.catalogue()
-    chosen = catalogue.find(tool)
-    if chosen is None:
-        near = difflib.get_close_matches(tool, catalogue.by_name, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise InvalidArgument(f"There is no tool {tool!r}.{hint}", field="tool")
+    name = _tool_name(options, tool)
     bytes_max = options.settings().limits.request_body_bytes_max
     given = texts.read_text("-", bytes_max) if arguments == "-" else arguments
     try:
@@ -34,4 +30,17 @@ def call(options: context.Options, /, tool: str, arguments: str) -> None:
         raise InvalidArgument(f"ARGUMENTS is not JSON: {problem}", field="arguments") from None
     if not isinstance(values, dict):
         raise InvalidArgument("ARGUMENTS must be a JSON object.", field="arguments")
-    context.echo_json(context.run_tool(options, chosen, values))
+    context.echo_json(context.run_tool(options, name, values))
+
+
+def _tool_name(options: context.Options, name: str) -> str:
+    """The tool's own name; rag_search_fts means rag.search_fts, as /mcp-all lists it."""
+    from zibaldone.wiring.catalogue import build_catalogue
+
+    catalogue = build_catalogue(options.settings())
+    tool = catalogue.find(name)
+    if tool is not None:
+        return tool.name
+    near = difflib.get_close_matches(name, catalogue.by_name, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else " docs/reference/tools.md lists them all."
+    raise InvalidArgument(f"There is no tool {name!r}.{hint}", field="tool")

@@ -20,7 +20,6 @@ from zibaldone.cli.doctor_surroundings import extras, server_at
 from zibaldone.errors import ConfigurationError, ZibaldoneError
 from zibaldone.limits import DISK_FREE_BYTES_FEW, MIB
 from zibaldone.store.open import DATABASE_NAME
-from zibaldone.wiring.runtime import chosen_embedder
 
 Status = Literal["ok", "warn", "fail"]
 
@@ -48,7 +47,7 @@ class InForce:
 @context.json_option
 @click.pass_context
 def doctor(ctx: click.Context, thorough: bool, as_json: bool) -> None:
-    """Check the installation, the settings, the database and the server."""
+    """Check the installation, settings, database and server."""
     options: context.Options = ctx.obj
     findings = list(_installation())
     in_force: list[InForce] = []
@@ -178,6 +177,8 @@ def _data_folder(folder: Path) -> Iterator[Finding]:
 
 
 def _embedder(found: settings.Settings) -> Finding:
+    from zibaldone.wiring.runtime import chosen_embedder
+
     try:
         chosen = chosen_embedder(found)
     except ConfigurationError as error:

@@ -95,9 +95,7 @@ def _with_vectors(
     return Candidates(lexical, near, word_scores, similarities)
 
 
-def _similarities(
-    reader: Reader, lexical: Sequence[Scored], meaning: Meaning
-) -> dict[int, float]:
+def _similarities(reader: Reader, lexical: Sequence[Scored], meaning: Meaning) -> dict[int, float]:
     return reader.vectors.scores(meaning.identity, meaning.vector, (key for key, _ in lexical))
 
 

@@ -88,8 +88,7 @@ def _documents_of(reader: Reader, candidates: Candidates) -> dict[int, str]:
 def _is_full(candidates: Candidates, wanted: Wanted) -> bool:
     """Did a leg bring as much as it may? Then there can be more."""
     return (
-        len(candidates.lexical) >= wanted.lexical_max
-        or len(candidates.vector) >= wanted.vector_max
+        len(candidates.lexical) >= wanted.lexical_max or len(candidates.vector) >= wanted.vector_max
     )
 
 

@@ -53,6 +53,4 @@ async def meaning_of(
     embedded = await vectors.of(meant(text, query), QUERY_EMBED_SECONDS_MAX)
     if embedder is None or embedded.vector is None:
         return QueryMeaning(reason=embedded.reason)
-    return QueryMeaning(
-        Meaning(embedder.identity, embedded.vector, trust, embedder.similarity_min)
-    )
+    return QueryMeaning(Meaning(embedder.identity, embedded.vector, trust, embedder.similarity_min))

@@ -195,9 +195,7 @@ async def status(store: Store, model_id: int | None) -> IndexStatus:
     }
 
 
-async def audit_sync(
-    store: Store, model_id: int, *, heal: bool, shown_to: Tenant
-) -> SyncAudit:
+async def audit_sync(store: Store, model_id: int, *, heal: bool, shown_to: Tenant) -> SyncAudit:
     """Vectors without a passage (orphans), documents said to be ready without vectors (ghosts).
 
     The whole store is looked at, but only documents that the caller can see are named.

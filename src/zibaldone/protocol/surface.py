@@ -26,12 +26,12 @@ from zibaldone.protocol.versions import Version
 from zibaldone.tools.call import call_tool
 from zibaldone.tools.catalogue import Catalogue, underscored
 from zibaldone.tools.profiles import Profile
-from zibaldone.tools.schema import input_schema
+from zibaldone.tools.schema import input_schema, output_schema
 from zibaldone.tools.spec import AnyTool, Call
 
 _log = logging.getLogger("zibaldone.protocol")
 
-CONNECTOR_SCHEMA_VERSION = "2026-11-16.2"
+CONNECTOR_SCHEMA_VERSION = "2026-11-16.3"
 """Raised by hand when tools come, go or change their meaning; the hash follows by itself."""
 
 INSTRUCTIONS = (
@@ -65,6 +65,7 @@ class Surface:
             "title": tool.title,
             "description": tool.description,
             "inputSchema": input_schema(tool),
+            "outputSchema": output_schema(tool),
             "annotations": {
                 "readOnlyHint": tool.effect == "read",
                 "destructiveHint": tool.effect == "delete",
@@ -160,7 +161,7 @@ class Surface:
 def _for_version(tool: dict[str, Any], annotations: bool, structured: bool) -> dict[str, Any]:
     dropped = set() if annotations else {"annotations"}
     if not structured:
-        dropped.add("title")
+        dropped |= {"title", "outputSchema"}
     return {key: value for key, value in tool.items() if key not in dropped}
 
 

@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 
 import orjson
 
-
 I = TypeVar("I", bound=Mapping[str, Any])  # noqa: E741
 
 

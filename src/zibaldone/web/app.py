@@ -17,7 +17,7 @@ from zibaldone.web.health import Health
 from zibaldone.web.http import Endpoint, HttpScope, Receive, Send, refuse_method
 from zibaldone.web.openapi import OpenApi
 from zibaldone.web.rest import Rest
-from zibaldone.web.routes import ROUTES, Route
+from zibaldone.web.routes import Route
 
 App = Endpoint
 
@@ -32,7 +32,7 @@ class Serving:
     gate: Gate
     guard: GuardRules
     surfaces: Sequence[Surface]
-    routes: Sequence[Route] = ROUTES
+    routes: Sequence[Route]
     capability_routes: Mapping[str, str] = field(default_factory=dict)
     """First word of a URL → name of the profile that `/<word>/<token>/mcp` serves."""
     notification_status: NotificationStatus = "auto"

@@ -14,8 +14,8 @@ from typing import Any
 from zibaldone.errors import (
     Forbidden,
     Internal,
+    MisdirectedRequest,
     PayloadTooLarge,
-    RequestError,
     ZibaldoneError,
 )
 from zibaldone.web.http import (
@@ -38,11 +38,6 @@ Background = Callable[[], Coroutine[Any, Any, None]]
 _log = logging.getLogger("zibaldone.web")
 
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
-
-
-class Misdirected(RequestError):
-    code = "MISDIRECTED_REQUEST"
-    status = 421
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +128,7 @@ class Guard:
         # (DNS rebinding); the Host header gives it away.
         host = header(scope, b"host")
         if host is not None and not self._is_ours(host):
-            raise Misdirected(
+            raise MisdirectedRequest(
                 "This server does not answer to that Host; the setting allowed_hosts names those "
                 "it does."
             )

@@ -53,14 +53,15 @@ def build(catalogue: Catalogue, routes: Iterable[Route]) -> dict[str, Any]:
 
 
 def _without_tool(route: Route) -> dict[str, Any]:
-    if route.status == 200:
+    if not route.refusal:
         return {"responses": {"200": {"description": "OK"}}}
     return {
         "summary": "Not implemented",
+        "description": route.refusal,
         "parameters": [
             _parameter(name, {"type": "string"}, "path", True) for name in _names(route)
         ],
-        "responses": {str(route.status): _error_response()},
+        "responses": {"501": _error_response()},
     }
 
 

@@ -109,7 +109,7 @@ class Rest:
 
     def _matching(self, start: str, routes: Sequence[Route]) -> Endpoint:
         """For paths with names in them, all of which start alike."""
-        patterns = _patterns(routes)
+        patterns = patterns_of(routes)
 
         async def serve(scope: HttpScope, receive: Receive, send: Send) -> None:
             raw = _raw_path(scope, start)
@@ -138,7 +138,7 @@ class Rest:
         named: Mapping[str, bytes],
     ) -> None:
         if route.tool is None:
-            raise NotImplementedYet("Moving a document is not offered; create it anew and delete.")
+            raise NotImplementedYet(route.refusal)
         in_path = {name: _decoded(name, value, route.is_text) for name, value in named.items()}
         arguments = _query(scope)
         tool = route.tool
@@ -184,7 +184,8 @@ class Pattern:
         return ", ".join(method for method in self.by_method if method != "HEAD")
 
 
-def _patterns(routes: Sequence[Route]) -> list[Pattern]:
+def patterns_of(routes: Sequence[Route]) -> list[Pattern]:
+    """In the order of the routes: the first one that matches counts."""
     by_path: dict[str, list[Route]] = {}
     for route in routes:
         by_path.setdefault(route.path, []).append(route)

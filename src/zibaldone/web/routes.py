@@ -20,10 +20,12 @@ class Route:
     path: str
     """`{path}` stands for a document's path, which may have slashes; other names for one segment.
     Of the routes that match a URL, the first one counts."""
-    tool: str | None
-    """None: `web.app` has an endpoint for it."""
+    tool: str | None = None
+    """None: `web.app` has an endpoint for it, or it is refused."""
     status: int = 200
     """Of an answer that created something; any other is 200."""
+    refusal: str = ""
+    """Why nothing is called: the answer is NOT_IMPLEMENTED with this message."""
     prepare: Callable[[dict[str, Any]], str | None] | None = None
     """Turns the query string into arguments, in place; may name another tool to call."""
     parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -58,6 +60,7 @@ def _refuse_heal(arguments: dict[str, Any]) -> None:
         raise BadRequest("Healing changes something: use POST.", field="heal")
 
 
+_NO_MOVE = "Moving a document is not offered; create it anew and delete the old one."
 _VIEW = {"view": {"type": "string", "enum": ["full", "preview"]}}
 
 ROUTES: tuple[Route, ...] = (
@@ -67,7 +70,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/documents/{path}/revisions/diff", "document_diff"),
     Route("GET", "/documents/{path}/revisions/{revision}", "document_revision"),
     Route("POST", "/documents/{path}/revisions/{revision}/restore", "restore_document"),
-    Route("POST", "/documents/{path}/move", None, status=501, is_shared=True),
+    Route("POST", "/documents/{path}/move", refusal=_NO_MOVE, is_shared=True),
     Route("GET", "/documents/{path}", "get_document", prepare=_choose_view, parameters=_VIEW),
     Route("PUT", "/documents/{path}", "update_document"),
     Route("PATCH", "/documents/{path}", "patch_document"),
@@ -88,7 +91,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/kb/audit-sync", "audit_sync", prepare=_refuse_heal),
     Route("POST", "/kb/audit-sync", "audit_sync"),
     Route("POST", "/kb/cleanup-orphans", "cleanup_orphans"),
-    Route("GET", "/health", None),
-    Route("GET", "/metrics", None),
-    Route("GET", "/openapi.json", None),
+    Route("GET", "/health"),
+    Route("GET", "/metrics"),
+    Route("GET", "/openapi.json"),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,6 +18,7 @@ from zibaldone.web.guard import Background, GuardRules
 from zibaldone.web.issuer import IssuerKeys
 from zibaldone.web.oauth import TokenVerifier
 from zibaldone.web.resource import ProtectedResource
+from zibaldone.web.routes import ROUTES, Route
 from zibaldone.wiring.catalogue import build_catalogue
 
 
@@ -25,6 +27,7 @@ def build_application(
     runtime: Runtime,
     *,
     catalogue: Catalogue | None = None,
+    routes: Sequence[Route] = ROUTES,
     surface: type[Surface] = Surface,
 ) -> App:
     """`surface` is the class that offers a profile to MCP clients."""
@@ -42,6 +45,7 @@ def build_application(
             allowed_hosts=_own_hosts(settings),
             allowed_origins=settings.allowed_origins,
         ),
+        routes=routes,
         surfaces=[surface(profile, catalogue) for profile in catalogue.profiles],
         capability_routes=settings.capability_routes,
         notification_status=settings.notification_status,

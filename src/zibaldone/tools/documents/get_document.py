@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NotRequired
-
 from pydantic import Field
+from typing_extensions import TypedDict
 
 from zibaldone.find.related import Related, related
 from zibaldone.keep.commit import live_document
-from zibaldone.keep.reads import Range, excerpt, preview
+from zibaldone.keep.reads import Excerpt, Range, excerpt, preview
 from zibaldone.limits import READ_CHARS_MAX, READ_LINES_MAX
 from zibaldone.model.document import Document
 from zibaldone.text import normalize
@@ -25,10 +24,14 @@ class GetDocument(Arguments):
     related: bool = Field(True, description="Add up to 3 related documents")
 
 
-class DocumentPart(WholeDocument):
-    next_line: NotRequired[int]
-    next_char: NotRequired[int]
-    related: NotRequired[list[Related]]
+class PartExtras(TypedDict, total=False):
+    next_line: int
+    next_char: int
+    related: list[Related]
+
+
+class DocumentPart(WholeDocument, PartExtras):
+    pass
 
 
 async def handle(call: Call, given: GetDocument) -> DocumentPart:
@@ -37,27 +40,26 @@ async def handle(call: Call, given: GetDocument) -> DocumentPart:
     document = await store.read(
         tenant, lambda reader: live_document(reader, document_id), is_small=True
     )
-    answer = _part(document, given)
+    part = _part(document, given)
+    extras: PartExtras = {}
+    if part.next_line is not None:
+        extras["next_line"] = part.next_line
+    if part.next_char is not None:
+        extras["next_char"] = part.next_char
     if given.related:
-        answer["related"] = await store.read(tenant, lambda reader: related(reader, document))
-    return answer
-
-
-def _part(document: Document, given: GetDocument) -> DocumentPart:
-    wanted = Range(given.from_line, given.line_count, given.from_char, given.char_count)
-    is_whole = wanted == Range()
-    part = preview(document.body) if is_whole else excerpt(document.body, wanted)
-    answer: DocumentPart = {
+        extras["related"] = await store.read(tenant, lambda reader: related(reader, document))
+    return {
         **document_info(document),
         "content": part.text,
         "content_length": len(document.body),
         "truncated": part.truncated,
+        **extras,
     }
-    if part.next_line is not None:
-        answer["next_line"] = part.next_line
-    if part.next_char is not None:
-        answer["next_char"] = part.next_char
-    return answer
+
+
+def _part(document: Document, given: GetDocument) -> Excerpt:
+    wanted = Range(given.from_line, given.line_count, given.from_char, given.char_count)
+    return preview(document.body) if wanted == Range() else excerpt(document.body, wanted)
 
 
 TOOL = ToolSpec(

@@ -62,7 +62,9 @@ async def handle(call: Call, given: SearchFts) -> SearchAnswer[KeywordHit]:
         call.principal.tenant, search, seconds_max=clock.left_s
     )
     hits = [
-        _render(views[key], score, given.return_, query) for key, score in scored[:k] if key in views
+        _render(views[key], score, given.return_, query)
+        for key, score in scored[:k]
+        if key in views
     ]
     more = len(scored) > k
     return search_answer(hits, k=given.k, more=more, clock=clock, notes=left_out(query))

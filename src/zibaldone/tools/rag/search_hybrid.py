@@ -68,7 +68,8 @@ class SearchHybrid(Arguments):
     k: WantedHits = SEARCH_LIMIT_DEFAULT
     filters: RagFilters = RagFilters()
     mode: Literal["fuse", "fts_then_vec", "convex"] = Field(
-        "fuse", description="convex ranks best; fuse is reciprocal rank fusion")
+        "fuse", description="convex ranks best; fuse is reciprocal rank fusion"
+    )
     fuse: Fuse = Fuse()
     fts_then_vec: FtsThenVec = FtsThenVec()
     convex: Convex = Convex()
@@ -98,9 +99,7 @@ async def handle(call: Call, given: SearchHybrid) -> SearchAnswer[HybridHit]:
 
     def search(reader: Reader) -> tuple[Ranking, list[Fused], dict[int, PassageView], list[str]]:
         ranking = rank_chunks(reader, query, where, meant.meaning, _mode(given))
-        relevant = [
-            chunk for chunk in ranking.chunks if chunk.score >= least * ranking.score_max
-        ]
+        relevant = [chunk for chunk in ranking.chunks if chunk.score >= least * ranking.score_max]
         views = reader.lexical.passages(chunk.chunk_key for chunk in relevant[:k])
         reason = meant.reason or ranking.reason
         notes = [keywords_only(reason)] if reason else []
