@@ -32,7 +32,8 @@ from benchmarks.report import percentile
 from zibaldone import settings
 from zibaldone.access.principal import LOCAL
 from zibaldone.find.query_vector import QueryVectors
-from zibaldone.keep.fetch import Fetcher
+from zibaldone.ingest.convert import Converter
+from zibaldone.ingest.fetch import Fetcher
 from zibaldone.limits import Limits
 from zibaldone.store.open import DATABASE_NAME, open_store
 from zibaldone.store.port import Store
@@ -216,6 +217,7 @@ def measure_ours(folder: Path, corpus: Corpus) -> list[Measured]:
         store=open_store(folder, limits),
         limits=limits,
         fetcher=Fetcher(roots=(), hosts=(), bytes_max=1, seconds_max=1),
+        converter=Converter(bytes_max=1, text_bytes_max=1, seconds_max=1),
         query_vectors=QueryVectors(Known(corpus)),
     )
     loop = asyncio.new_event_loop()

@@ -24,6 +24,8 @@ LAYERS: dict[str, int] = {
     "pull": 3,
     "pack": 3,
     "consult": 3,
+    "exchange": 3,
+    "ingest": 3,
     "store": 2,
     "embed": 2,
     "text": 1,
@@ -49,7 +51,7 @@ ASIDE: dict[str, set[str]] = {
 }
 SETTINGS_READERS = {"cli", "wiring"}
 PORTS = ("store.port", "store.upkeep", "embed.port")
-PORTS_ONLY = {"keep", "index", "find", "pull", "pack", "consult"}
+PORTS_ONLY = {"keep", "index", "find", "pull", "pack", "consult", "exchange", "ingest"}
 
 
 def imports_of(file: Path) -> list[tuple[str, ast.stmt]]:

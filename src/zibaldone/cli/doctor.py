@@ -24,7 +24,6 @@ from zibaldone.store.open import DATABASE_NAME
 Status = Literal["ok", "warn", "fail"]
 
 _CONFIG_VARIABLE = settings.ENV_PREFIX + "CONFIG"
-_SECRET_WORDS = ("key", "password", "secret", "token")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +127,8 @@ def _in_force(options: context.Options, found: settings.Settings) -> list[InForc
             source = str(options.config or chosen.get(_CONFIG_VARIABLE, settings.FILE_NAME))
         else:
             source = "default"
-        is_secret = isinstance(value, str) and any(word in name for word in _SECRET_WORDS)
-        result.append(InForce(name, "(not shown)" if is_secret and value else value, source))
+        is_hidden = settings.BY_NAME[name].is_secret and value
+        result.append(InForce(name, "(not shown)" if is_hidden else value, source))
     return result
 
 

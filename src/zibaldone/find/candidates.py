@@ -9,9 +9,8 @@ from zibaldone.errors import VectorsLoading
 from zibaldone.find.meaning import Meaning
 from zibaldone.find.parse import demands_words
 from zibaldone.limits import CANDIDATES_MAX
-from zibaldone.model.query import Filter
+from zibaldone.model.query import Filter, Query
 from zibaldone.store.port import Reader, Scored
-from zibaldone.text.tokens import Query
 
 _NEAREST_MAX = 2_000
 """Chunks looked at for the sake of those that a query with demands admits."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from zibaldone.find.candidates import Candidates, Wanted, gather, joined
 from zibaldone.find.fusion import Fused, weighted_scores
 from zibaldone.find.meaning import Meaning
-from zibaldone.model.query import Filter
-from zibaldone.store.port import PassageView, Reader
-from zibaldone.text.tokens import Query
+from zibaldone.model.chunk import ChunkView
+from zibaldone.model.query import Filter, Query
+from zibaldone.store.port import Reader
 
 CANDIDATES_PER_LEG = 100
 """The measured optimum on the retrieval sets; more costs time and brings nothing."""
@@ -25,7 +25,7 @@ search without them finds what stands behind."""
 @dataclass(frozen=True, slots=True)
 class DocumentHit:
     score: float
-    chunks: list[PassageView]
+    chunks: list[ChunkView]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def _gathered(
 
 def _documents_of(reader: Reader, candidates: Candidates) -> dict[int, str]:
     keys = {key for key, _ in (*candidates.lexical, *candidates.vector)}
-    return reader.lexical.documents_of(keys)
+    return reader.chunks.documents_of(keys)
 
 
 def _is_full(candidates: Candidates, wanted: Wanted) -> bool:
@@ -104,7 +104,7 @@ def _by_document(
         chunks = best.setdefault(document_id, [])
         if len(chunks) < _CHUNKS_PER_DOCUMENT:
             chunks.append(chunk)
-    views = reader.lexical.passages(chunk.chunk_key for some in best.values() for chunk in some)
+    views = reader.chunks.views(chunk.chunk_key for some in best.values() for chunk in some)
     return [
         DocumentHit(chunks[0].score, [views[chunk.chunk_key] for chunk in chunks])
         for chunks in best.values()

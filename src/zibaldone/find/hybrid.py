@@ -8,9 +8,8 @@ from zibaldone.find.candidates import Candidates, Wanted, gather, gather_by_word
 from zibaldone.find.fusion import Fused, by_words, reciprocal_ranks, reranked, weighted_scores
 from zibaldone.find.meaning import Meaning
 from zibaldone.limits import CANDIDATES_MAX, SEARCH_LIMIT_MAX
-from zibaldone.model.query import Filter
+from zibaldone.model.query import Filter, Query
 from zibaldone.store.port import Reader
-from zibaldone.text.tokens import Query
 
 
 @dataclass(frozen=True, slots=True)

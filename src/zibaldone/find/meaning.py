@@ -8,7 +8,7 @@ from zibaldone.embed.port import Vectors
 from zibaldone.find.parse import meant
 from zibaldone.find.query_vector import QueryVectors
 from zibaldone.limits import QUERY_EMBED_SECONDS_MAX
-from zibaldone.text.tokens import Query
+from zibaldone.model.query import Query
 
 VECTOR_SHARE = 0.5
 """Of the fused score, for a text in a language the model knows (docs/explain/finding.md)."""

@@ -10,9 +10,9 @@ from typing_extensions import TypedDict
 
 from zibaldone.find.documents import DocumentHit
 from zibaldone.limits import HIT_LABEL_CHARS_MAX, SNIPPET_CHARS_MAX
-from zibaldone.store.port import PassageView
+from zibaldone.model.chunk import ChunkView
+from zibaldone.model.query import Query
 from zibaldone.text.snippet import Match, cut, matches, spans
-from zibaldone.text.tokens import Query
 
 _VIEWS = ((SNIPPET_CHARS_MAX, 160), (SNIPPET_CHARS_MAX,), (200,), (120,), (60,))
 """How many characters of each chunk are shown, from the fullest view to the shortest."""
@@ -70,7 +70,7 @@ def _render_hit(
     }
 
 
-def _render_chunk(chunk: PassageView, words: Sequence[Match], chars_max: int) -> ShownChunk:
+def _render_chunk(chunk: ChunkView, words: Sequence[Match], chars_max: int) -> ShownChunk:
     text, start = cut(chunk.text, words, chars_max)
     shown: ShownChunk = {"snippet": text, "start": chunk.start + start}
     if chunk.heading:

@@ -21,10 +21,12 @@ from zibaldone.limits import (
     RAG_SECONDS_MAX,
     SEARCH_LIMIT_MAX,
 )
+from zibaldone.model.chunk import ChunkView
 from zibaldone.model.instant import from_iso
 from zibaldone.model.query import Filter
-from zibaldone.store.port import PassageView, Reader
+from zibaldone.store.port import Reader
 from zibaldone.text import normalize
+from zibaldone.text.facets import folded_tags
 from zibaldone.tools.answer import fit_items, size_bytes
 from zibaldone.tools.spec import Arguments
 
@@ -84,8 +86,8 @@ class RagFilters(Arguments):
             document_ids=None if self.doc_ids is None else _stored_ids(self.doc_ids),
             min_score=self.min_score,
             post_type_ids=_tuple(self.post_type_ids),
-            tags_any=_tuple(self.tags_any),
-            tags_all=_tuple(self.tags_all),
+            tags_any=folded_tags(self.tags_any),
+            tags_all=folded_tags(self.tags_all),
             created_after_us=_instant_us(self.created_after),
             created_before_us=_instant_us(self.created_before),
         )
@@ -171,7 +173,7 @@ class SearchAnswer(TypedDict, Generic[H]):
     note: NotRequired[str]
 
 
-def hit_place(view: PassageView) -> HitPlace:
+def hit_place(view: ChunkView) -> HitPlace:
     return {
         "chunk_id": view.chunk_id,
         "doc_id": view.document_id,
@@ -180,7 +182,7 @@ def hit_place(view: PassageView) -> HitPlace:
     }
 
 
-def hit_parts(view: PassageView, include: SearchReturn, snippet_text: str | None) -> HitParts:
+def hit_parts(view: ChunkView, include: SearchReturn, snippet_text: str | None) -> HitParts:
     parts: HitParts = {}
     if include.include_title:
         parts["title"] = view.title

@@ -9,8 +9,8 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from zibaldone.limits import CHUNK_RESPONSE_BYTES_MAX, RAG_IDS_MAX, RAG_SECONDS_MAX
+from zibaldone.model.chunk import ChunkView
 from zibaldone.model.point import point_id
-from zibaldone.store.port import PassageView
 from zibaldone.tools.answer import fit_items
 from zibaldone.tools.rag.fields import CallStats, ChunkId, Clock, bytes_left, place_of
 from zibaldone.tools.spec import Arguments, Call, ToolSpec
@@ -57,7 +57,7 @@ async def handle(call: Call, given: GetChunks) -> Chunks:
     wanted = _once_each(given.chunk_ids)
     views = await call.runtime.store.read(
         call.principal.tenant,
-        lambda reader: reader.lexical.passages_at(wanted),
+        lambda reader: reader.chunks.views_at(wanted),
         seconds_max=clock.left_s,
     )
     present = [place for place in wanted if place in views]
@@ -91,7 +91,7 @@ def _once_each(given: list[str]) -> dict[tuple[str, int], str]:
     return wanted
 
 
-def _render(view: PassageView, include: ChunkReturn) -> ChunkText:
+def _render(view: ChunkView, include: ChunkReturn) -> ChunkText:
     chunk: ChunkText = {
         "chunk_id": view.chunk_id,
         "doc_id": view.document_id,

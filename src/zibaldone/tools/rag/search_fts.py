@@ -12,9 +12,10 @@ from zibaldone.limits import (
     SEARCH_LIMIT_DEFAULT,
     SNIPPET_CHARS_MAX,
 )
-from zibaldone.store.port import PassageView, Reader, Scored
+from zibaldone.model.chunk import ChunkView
+from zibaldone.model.query import Query
+from zibaldone.store.port import Reader, Scored
 from zibaldone.text.snippet import snippet
-from zibaldone.text.tokens import Query
 from zibaldone.tools.rag.fields import (
     Clock,
     HitParts,
@@ -52,11 +53,11 @@ async def handle(call: Call, given: SearchFts) -> SearchAnswer[KeywordHit]:
     least = given.filters.min_relevance or 0.0
     k = hits_wanted(given.k)
 
-    def search(reader: Reader) -> tuple[list[Scored], dict[int, PassageView]]:
+    def search(reader: Reader) -> tuple[list[Scored], dict[int, ChunkView]]:
         # One more than asked for tells whether the cap left something out.
         scored = reader.lexical.search(query, limit=k + 1, offset=given.offset, wanted=where)
         relevant = [(key, score) for key, score in scored if word_relevance(score) >= least]
-        return relevant, reader.lexical.passages(key for key, _ in relevant[:k])
+        return relevant, reader.chunks.views(key for key, _ in relevant[:k])
 
     scored, views = await call.runtime.store.read(
         call.principal.tenant, search, seconds_max=clock.left_s
@@ -70,7 +71,7 @@ async def handle(call: Call, given: SearchFts) -> SearchAnswer[KeywordHit]:
     return search_answer(hits, k=given.k, more=more, clock=clock, notes=left_out(query))
 
 
-def _render(view: PassageView, score: float, include: SearchReturn, query: Query) -> KeywordHit:
+def _render(view: ChunkView, score: float, include: SearchReturn, query: Query) -> KeywordHit:
     text = None
     if include.include_snippets:
         text, _ = snippet(view.text, query, SNIPPET_CHARS_MAX)

@@ -13,9 +13,10 @@ from zibaldone.find.meaning import VECTOR_SHARE, meaning_of
 from zibaldone.find.parse import checked_query, left_out
 from zibaldone.find.query_vector import keywords_only
 from zibaldone.limits import RAG_SECONDS_MAX, SEARCH_LIMIT_DEFAULT, SNIPPET_CHARS_MAX
-from zibaldone.store.port import PassageView, Reader
+from zibaldone.model.chunk import ChunkView
+from zibaldone.model.query import Query
+from zibaldone.store.port import Reader
 from zibaldone.text.snippet import snippet
-from zibaldone.text.tokens import Query
 from zibaldone.tools.rag.fields import (
     CandidateCount,
     Clock,
@@ -97,10 +98,10 @@ async def handle(call: Call, given: SearchHybrid) -> SearchAnswer[HybridHit]:
     least = given.filters.min_relevance or 0.0
     k = hits_wanted(given.k)
 
-    def search(reader: Reader) -> tuple[Ranking, list[Fused], dict[int, PassageView], list[str]]:
+    def search(reader: Reader) -> tuple[Ranking, list[Fused], dict[int, ChunkView], list[str]]:
         ranking = rank_chunks(reader, query, where, meant.meaning, _mode(given))
         relevant = [chunk for chunk in ranking.chunks if chunk.score >= least * ranking.score_max]
-        views = reader.lexical.passages(chunk.chunk_key for chunk in relevant[:k])
+        views = reader.chunks.views(chunk.chunk_key for chunk in relevant[:k])
         reason = meant.reason or ranking.reason
         notes = [keywords_only(reason)] if reason else []
         notes += left_out(query)
@@ -137,7 +138,7 @@ def _mode(given: SearchHybrid) -> Mode:
             return Rerank(given.fts_then_vec.candidates_k, given.fts_then_vec.rerank_k)
 
 
-def _render(chunk: Fused, view: PassageView, include: SearchReturn, query: Query) -> HybridHit:
+def _render(chunk: Fused, view: ChunkView, include: SearchReturn, query: Query) -> HybridHit:
     text = None
     if include.include_snippets:
         text, _ = snippet(view.text, query, SNIPPET_CHARS_MAX)

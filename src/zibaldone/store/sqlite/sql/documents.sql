@@ -7,6 +7,16 @@ FROM documents d JOIN bodies b USING (document_key)
 WHERE d.namespace = :namespace AND d.document_id = :document_id
   AND d.document_id >= :tenant_start AND (:tenant_end IS NULL OR d.document_id < :tenant_end);
 
+-- name: peek
+-- The same, with its body only where that is short.
+SELECT d.document_key, d.document_id, d.parent_id, d.title, d.tags, d.mime, d.metadata, d.revision,
+       d.created_at_us, d.updated_at_us, d.updated_by, d.operation, d.deleted_at_us, d.source_id,
+       d.pk, d.vector_status, d.vector_error, d.content_chars,
+       CASE WHEN d.content_chars <= :chars_max THEN b.body END
+FROM documents d JOIN bodies b USING (document_key)
+WHERE d.namespace = :namespace AND d.document_id = :document_id
+  AND d.document_id >= :tenant_start AND (:tenant_end IS NULL OR d.document_id < :tenant_end);
+
 -- name: heads
 -- A page of live documents in byte order, by range: the cost does not depend on the depth.
 SELECT document_id, parent_id, title, tags, revision
@@ -102,3 +112,20 @@ RETURNING document_key;
 -- name: replace_body
 -- The next body of a document.
 UPDATE bodies SET body = :body WHERE document_key = :document_key;
+
+-- name: put_facets
+-- What a live document can be filtered by.
+INSERT OR REPLACE INTO facets (document_key, created_us, score, post_type)
+VALUES (:document_key, :created_us, :score, :post_type);
+
+-- name: delete_facets
+-- Of a document that is gone.
+DELETE FROM facets WHERE document_key = :document_key;
+
+-- name: delete_tags
+-- Forget a document's tags.
+DELETE FROM document_tags WHERE document_key = :document_key;
+
+-- name: put_tag
+-- One tag of a document.
+INSERT INTO document_tags (tag, document_key) VALUES (:tag, :document_key);

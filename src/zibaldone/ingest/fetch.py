@@ -28,8 +28,8 @@ from zibaldone.errors import (
     NotFound,
     PayloadTooLarge,
 )
+from zibaldone.ingest.library import ingest_library
 from zibaldone.limits import FETCH_REDIRECTS_MAX, MIB
-from zibaldone.text.ingest_extra import ingest_library
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]+):", re.IGNORECASE)  # two letters: C:\ is a drive
 _ALLOWED_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?", re.IGNORECASE)

@@ -22,8 +22,8 @@ from zibaldone.errors import (
     PayloadTooLarge,
     ZibaldoneError,
 )
-from zibaldone.keep.fetch import Fetched, Fetcher
-from zibaldone.text.extract import extract
+from zibaldone.ingest.extract import extract
+from zibaldone.ingest.fetch import Fetched, Fetcher
 
 BYTES_MAX = 1000
 

@@ -12,13 +12,13 @@ from functools import cache
 from typing import Any
 
 from zibaldone.errors import PayloadTooLarge
+from zibaldone.ingest.library import ingest_library
 from zibaldone.limits import (
     HTML_BLANK_RUN_CHARS_MAX,
     HTML_BYTES_MAX,
     HTML_DEPTH_MAX,
     HTML_LIST_NUMBERED_MAX,
 )
-from zibaldone.text.ingest_extra import ingest_library
 
 # fmt: off
 _FURNITURE = frozenset({

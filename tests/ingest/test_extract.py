@@ -24,9 +24,10 @@ from zibaldone.errors import (
     PayloadTooLarge,
     ZibaldoneError,
 )
+from zibaldone.ingest import extract as subject
+from zibaldone.ingest.extract import DOCX, extract
 from zibaldone.limits import DOCX_XML_BYTES_MAX, HTML_BYTES_MAX, PDF_PAGES_MAX, TITLE_CHARS_MAX
-from zibaldone.text import extract as subject
-from zibaldone.text.extract import DOCX, Extracted, extract
+from zibaldone.model.extracted import Extracted
 
 
 @cache

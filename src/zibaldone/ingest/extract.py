@@ -1,7 +1,8 @@
-"""A file's bytes to the text a document holds: Markdown where the format has structure.
+"""A file's bytes to the text of a document: Markdown where the format has structure.
 
-Bytes come from strangers. Whatever they are, the answer is text or an error of ours: the libraries'
-own exceptions stop here, and what a small file may unpack to is bounded before it is unpacked.
+The bytes come from strangers. Whatever they are, the result is text or one of our errors: the
+libraries' own exceptions stop here, and sizes are checked before anything is unpacked. Parsers can
+still be slow or crash, so `convert` runs this in a child process.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import re
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from math import inf
 from pathlib import PurePosixPath
 from time import monotonic
@@ -26,6 +26,8 @@ from zibaldone.errors import (
     PayloadTooLarge,
     ZibaldoneError,
 )
+from zibaldone.ingest.html import Page, page_to_markdown
+from zibaldone.ingest.library import ingest_library
 from zibaldone.limits import (
     ARCHIVE_ENTRIES_MAX,
     DOCX_XML_BYTES_MAX,
@@ -33,8 +35,7 @@ from zibaldone.limits import (
     PDF_PAGES_MAX,
     TITLE_CHARS_MAX,
 )
-from zibaldone.text.html import Page, page_to_markdown
-from zibaldone.text.ingest_extra import ingest_library
+from zibaldone.model.extracted import Extracted
 
 MARKDOWN = "text/markdown"
 PLAIN = "text/plain"
@@ -114,14 +115,6 @@ _CHARSET_NAME = re.compile(
 _UNRELIABLE_CHARSETS = frozenset({"ascii", "iso8859-1"})
 
 
-@dataclass(frozen=True, slots=True)
-class Extracted:
-    text: str
-    title: str
-    mime: str
-    """Of the text, not of the file: what was HTML or DOCX is Markdown now."""
-
-
 def extract(
     data: bytes,
     *,
@@ -150,6 +143,16 @@ def extract(
         title = _first_heading(text) if kind == MARKDOWN else ""
     stem = PurePosixPath(name.replace("\\", "/")).stem
     return Extracted(text=text, title=_one_line(title) or _one_line(stem) or "Untitled", mime=kind)
+
+
+def is_plain_text(data: bytes, *, name: str, mime: str | None = None) -> bool:
+    """Whether the file is text as it stands, so that no parser has to look at it.
+
+    Looks at names and first bytes only. Raises InvalidArgument for a kind that is never read.
+    """
+    if data.startswith((_ZIP_MAGIC, *_UNREADABLE_MAGIC)):
+        return False
+    return _kind(data, name, mime) not in (HTML, PDF, DOCX)
 
 
 def _kind(data: bytes, name: str, mime: str | None) -> str:
