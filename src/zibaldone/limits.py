@@ -202,8 +202,8 @@ EMBED_RETRY_AFTER_SECONDS_MAX = 10.0
 INDEX_BATCH_DOCUMENTS = 16
 """Documents a worker leases at once: enough to share a commit, few enough to stay fresh."""
 
-INDEX_BATCH_PASSAGES = 128
-"""Passages embedded before what is done is kept: seconds with a slow model, so that a long document
+INDEX_BATCH_CHUNKS = 128
+"""Chunks embedded before what is done is kept: seconds with a slow model, so that a long document
 neither holds up the others nor is begun anew after a crash."""
 
 INDEX_LEASE_SECONDS = 20.0
@@ -405,7 +405,7 @@ assert 2 * CHUNK_SIZE_CHARS_MAX * 5 // 4 <= INDEX_TERMS_MAX  # noqa: S101
 assert READ_CUT_CHARS < READ_CHARS_MAX  # noqa: S101
 assert CHUNK_RESPONSE_BYTES_MAX + 6 * RAG_IDS_MAX * CHUNK_ID_CHARS_MAX < RAG_RESPONSE_BYTES_MAX  # noqa: S101
 assert SEARCH_LIMIT_DEFAULT <= SEARCH_LIMIT_MAX  # noqa: S101
-assert INDEX_BATCH_DOCUMENTS <= INDEX_BATCH_PASSAGES  # noqa: S101
+assert INDEX_BATCH_DOCUMENTS <= INDEX_BATCH_CHUNKS  # noqa: S101
 assert 2 * INDEX_RENEW_SECONDS < INDEX_LEASE_SECONDS < INDEX_LAG_ALERT_SECONDS  # noqa: S101
 assert 2 * INDEX_WORKER_RENEW_SECONDS < INDEX_WORKER_ALIVE_SECONDS  # noqa: S101
 assert Limits().issuer_keys_fresh_seconds < Limits().issuer_keys_stale_seconds_max  # noqa: S101
