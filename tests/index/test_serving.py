@@ -21,7 +21,7 @@ from tests.store.backends import Sqlite
 from tests.web.keys import create_key
 from zibaldone.embed.hashed import Hashed
 from zibaldone.embed.minilm import MiniLm
-from zibaldone.embed.package import missing
+from zibaldone.extras import missing
 from zibaldone.model.instant import from_iso
 
 HASHED = {"ZIBALDONE_EMBEDDER": "hashed"}
@@ -160,7 +160,7 @@ def test_health_tells_of_store_embedder_and_index(indexing: Server) -> None:
     assert health["status"] == "healthy"
     services = health["services"]
     assert {name: service["status"] for name, service in services.items()} == {
-        "store": "ok", "embedder": "ok", "index": "ok",
+        "store": "ok", "embedder": "ok", "index": "ok", "background": "ok",
     }  # fmt: skip
     assert services["embedder"]["identity"] == EMBEDDER.identity
     assert services["embedder"]["is_used"] is True

@@ -5,12 +5,10 @@ It wraps the whole application, so that no route can be added without it.
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from zibaldone.access.loopback import is_loopback, without_port
 from zibaldone.errors import (
     Forbidden,
     Internal,
@@ -18,6 +16,7 @@ from zibaldone.errors import (
     PayloadTooLarge,
     ZibaldoneError,
 )
+from zibaldone.jobs.supervisor import Supervisor
 from zibaldone.web.http import (
     EXTRA_HEADERS_KEY,
     ClientGone,
@@ -33,11 +32,7 @@ from zibaldone.web.http import (
     send_error,
 )
 
-Background = Callable[[], Coroutine[Any, Any, None]]
-
 _log = logging.getLogger("zibaldone.web")
-
-_LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +66,12 @@ _PREFLIGHT: tuple[Header, ...] = (
 
 class Guard:
     def __init__(
-        self, inner: Endpoint, rules: GuardRules, background: Sequence[Background] = ()
+        self, inner: Endpoint, rules: GuardRules, background: Supervisor | None = None
     ) -> None:
         self._inner = inner
-        self._background = background
+        self._background = background or Supervisor()
         self._rules = rules
-        self._hosts = _LOOPBACK_NAMES | {host.lower() for host in rules.allowed_hosts}
+        self._hosts = frozenset(host.lower() for host in rules.allowed_hosts)
 
     async def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -140,27 +135,20 @@ class Guard:
 
     def _is_ours(self, host: str) -> bool:
         name = host.lower()
-        return name in self._hosts or _without_port(name) in self._hosts
+        bare = without_port(name)
+        return is_loopback(bare) or bare in self._hosts or name in self._hosts
 
     def _may_call(self, origin: str) -> bool:
         if origin in self._rules.allowed_origins:
             return True
         scheme, mark, rest = origin.lower().partition("://")
-        return bool(mark) and scheme in ("http", "https") and _without_port(rest) in _LOOPBACK_NAMES
+        return bool(mark) and scheme in ("http", "https") and is_loopback(without_port(rest))
 
 
-async def _follow_lifespan(receive: Receive, send: Send, background: Sequence[Background]) -> None:
+async def _follow_lifespan(receive: Receive, send: Send, background: Supervisor) -> None:
     """Work beside the requests runs from the server's start to its end."""
     await receive()
-    tasks = [asyncio.create_task(work()) for work in background]
-    await send({"type": "lifespan.startup.complete"})
-    await receive()
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    async with background.running():
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
     await send({"type": "lifespan.shutdown.complete"})
-
-
-def _without_port(authority: str) -> str:
-    name, colon, port = authority.rpartition(":")
-    return name if colon and port.isdigit() else authority
