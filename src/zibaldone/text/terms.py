@@ -20,7 +20,6 @@ from zibaldone.limits import INDEX_TERMS_MAX, TERM_CHARS_MAX
 from zibaldone.text.stem import stem
 from zibaldone.text.words import camel_parts, fold_case, forms, lexemes
 
-
 _PLAIN_MAX = 32_768
 """Words kept; some five megabytes."""
 
