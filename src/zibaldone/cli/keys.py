@@ -59,9 +59,9 @@ def create(
     as_json: bool,
 ) -> None:
     """Create a key. Its secret is printed once and not stored."""
-    from zibaldone.tools.profiles import all_profiles
+    from zibaldone.wiring.catalogue import build_catalogue
 
-    known = {profile.name for profile in all_profiles(options.settings().profiles)}
+    known = {profile.name for profile in build_catalogue(options.settings()).profiles}
     if unknown := set(profiles) - known:
         raise InvalidArgument(
             f"There is no profile {min(unknown)!r}; there are {', '.join(sorted(known))}.",
