@@ -52,6 +52,7 @@ TOOLS: tuple[AnyTool, ...] = (
     index.REINDEX,
     index.AUDIT,
     index.CLEANUP,
+    index.STATUS,
     keys.CREATE,
     keys.LIST,
     keys.REVOKE,
