@@ -1,4 +1,4 @@
-"""zibaldone key: who may call."""
+"""zibaldone key: API keys."""
 
 from __future__ import annotations
 
@@ -16,8 +16,15 @@ def key() -> None:
 
 @key.command()
 @click.option("--label", default="", help="What the key is for.")
-@click.option("--namespace", default=NAMESPACE_DEFAULT, show_default=True, help="Its tenant.")
-@click.option("--profile", "profiles", multiple=True, help="Allow only this profile (repeatable).")
+@click.option(
+    "--namespace", default=NAMESPACE_DEFAULT, show_default=True, help="Namespace it can see."
+)
+@click.option(
+    "--profile",
+    "profiles",
+    multiple=True,
+    help="Allow only this profile (repeatable).",
+)
 @click.option(
     "--effect",
     "effects",
@@ -25,8 +32,8 @@ def key() -> None:
     type=click.Choice(EFFECTS),
     help="Allow only this (repeatable); default: read, write and delete.",
 )
-@click.option("--prefix", default="", help="Allow only paths that start so.")
-@click.option("--expires", help="A span such as 90d or 12h, or an ISO instant.")
+@click.option("--prefix", default="", help="Allow only paths that start with this.")
+@click.option("--expires", help="Lifetime such as 90d or 12h, or an ISO date and time.")
 @context.json_option
 @click.pass_obj
 def create(
@@ -40,12 +47,15 @@ def create(
     expires: str | None,
     as_json: bool,
 ) -> None:
-    """Create a key. The secret is shown once and stored nowhere."""
+    """Create a key. Its secret is printed once and not stored."""
     from zibaldone.wiring.catalogue import build_catalogue
 
     known = {profile.name for profile in build_catalogue(options.settings()).profiles}
     if unknown := set(profiles) - known:
-        raise InvalidArgument(f"There is no profile {min(unknown)!r}.", field="profile")
+        raise InvalidArgument(
+            f"There is no profile {min(unknown)!r}; there are {', '.join(sorted(known))}.",
+            field="profile",
+        )
     arguments = {
         "label": label,
         "namespace": namespace,
@@ -58,7 +68,7 @@ def create(
     if as_json:
         context.echo_json(answer)
     else:
-        click.echo(f"{answer['key_id']} created. Its secret, shown only now:\n")
+        click.echo(f"{answer['key_id']} created. Its secret, shown only once:\n")
         click.echo(f"  {answer['secret']}\n")
         click.echo("Send it as 'Authorization: Bearer …' or 'x-api-key: …'.")
 
@@ -73,7 +83,7 @@ def list_keys(options: context.Options, /, as_json: bool) -> None:
         context.echo_json(answer)
         return
     if not answer["keys"]:
-        click.echo("No keys: only this machine can reach the server.")
+        click.echo("There are no keys: only this machine can reach the server.")
     for known in answer["keys"]:
         effects = ",".join(known["effects"])
         place = f"{known['namespace']}:{known['prefix'] or '*'}"
@@ -87,7 +97,7 @@ def list_keys(options: context.Options, /, as_json: bool) -> None:
 @context.json_option
 @click.pass_obj
 def revoke(options: context.Options, /, key_id: str, as_json: bool) -> None:
-    """End a key; a running server refuses it within a second."""
+    """Revoke a key. A running server refuses it within a second."""
     answer = context.run_tool(options, "revoke_key", {"key_id": key_id})
     if as_json:
         context.echo_json(answer)

@@ -1,4 +1,4 @@
-"""zibaldone sources: where documents come from, and how each source cuts them into passages."""
+"""zibaldone sources: where documents come from, and how each source is chunked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from zibaldone.limits import (
 )
 from zibaldone.model.chunking import CUTS, CutBy
 
-_COLUMNS = ("name", "namespace", "kind", "documents", "passages", "chunking")
+_COLUMNS = ("name", "namespace", "kind", "documents", "chunks", "chunking")
 
 
 @click.group(invoke_without_command=True)
@@ -34,28 +34,32 @@ def sources(ctx: click.Context, as_json: bool) -> None:
 
 @sources.command()
 @click.argument("name")
-@click.option("--by", type=click.Choice(CUTS), help="By structure, or windows of one size.")
+@click.option(
+    "--by",
+    type=click.Choice(CUTS),
+    help="Cut by the structure of the text, or into chunks of one size.",
+)
 @click.option(
     "--chars",
     "size_chars",
     type=int,
-    help=f"Characters of a window; {CHUNK_SIZE_CHARS_DEFAULT} where nothing is said.",
+    help=f"Characters of a chunk; default {CHUNK_SIZE_CHARS_DEFAULT}.",
 )
 @click.option(
     "--overlap",
     "overlap_chars",
     type=int,
-    help="What a window repeats of the one before; "
-    f"a tenth of --chars ({CHUNK_OVERLAP_CHARS_DEFAULT}).",
+    help="Characters that a chunk repeats of the one before; "
+    f"default a tenth of --chars ({CHUNK_OVERLAP_CHARS_DEFAULT}).",
 )
 @click.option(
     "--min",
     "minimum_chars",
     type=int,
-    help="A shorter last window joins the one before; "
-    f"a fifth of --chars ({CHUNK_MINIMUM_CHARS_DEFAULT}).",
+    help="A shorter last chunk is joined to the one before; "
+    f"default a fifth of --chars ({CHUNK_MINIMUM_CHARS_DEFAULT}).",
 )
-@click.option("--namespace", help="Whose source, where several have one of that name.")
+@click.option("--namespace", help="Namespace of the source, if several have one of that name.")
 @context.json_option
 @click.pass_obj
 def chunking(
@@ -67,15 +71,15 @@ def chunking(
     as_json: bool,
     **sizes: int | None,
 ) -> None:
-    """Show how the source NAME cuts its documents into passages, or change it.
+    """Show or change how the documents of the source NAME are chunked.
 
-    A change holds for the next write, and all documents are cut anew while a server may go on
-    serving. What is done is kept: the same command goes on after an interruption.
+    A change applies to the next write, and all existing documents are chunked again. A server may
+    keep running. After an interruption, the same command continues.
     """
     arguments: dict[str, Any] = {"source": name, "namespace": namespace}
     changes = {"by": by, **sizes}
     if any(value is not None for value in changes.values()):
-        with context.opened(options) as session, context.progress_bar("Cutting") as notify:
+        with context.opened(options) as session, context.progress_bar("Chunking") as notify:
             answer = session.call("set_source_chunking", {**arguments, **changes}, notify)
     else:
         answer = context.run_tool(options, "source_chunking", arguments)
@@ -88,29 +92,31 @@ def chunking(
 def _row(source: dict[str, Any]) -> tuple[str, ...]:
     kind = source["kind"] if source["enabled"] else f"{source['kind']} (disabled)"
     if source["chunking"] is None:
-        how = f"unusable: {source['problem']}"
+        how = f"invalid: {source['problem']}"
     else:
-        how = _described(source["chunking"], is_cut=source["is_cut"])
+        how = _in_words(source["chunking"], is_cut=source["is_cut"])
     names = (context.printable(part) for part in (source["source"], source["namespace"], kind))
-    counts = (str(source["documents"]), str(source["passages"]))
+    counts = (str(source["documents"]), str(source["chunks"]))
     return (*names, *counts, context.printable(how))
 
 
-def _described(how: dict[str, Any], *, is_cut: bool) -> str:
+def _in_words(how: dict[str, Any], *, is_cut: bool) -> str:
     text = f"by {how['by']}"
     if how["by"] == "size":
         text += f", {how['size_chars']} characters"
-        text += f", {how['overlap_chars']} repeated, at least {how['minimum_chars']}"
+        text += f", overlap {how['overlap_chars']}, at least {how['minimum_chars']}"
     return text if is_cut else f"{text} (not all documents yet)"
 
 
 def _echo(answer: dict[str, Any]) -> None:
     name = context.printable(answer["source"])
-    click.echo(f"{name}: {_described(answer['chunking'], is_cut=answer['is_cut'])}")
+    click.echo(f"{name}: {_in_words(answer['chunking'], is_cut=answer['is_cut'])}")
     if "documents" in answer:
         click.echo(
-            f"{answer['documents']} documents cut anew, {answer['changed']} changed, "
-            f"{answer['new_passages']} passages new"
+            f"{answer['documents']} documents chunked again, {answer['changed']} changed, "
+            f"{answer['new_chunks']} new chunks"
         )
     elif not answer["is_cut"]:
-        click.echo("Set it again to cut the rest.", err=True)
+        click.echo(
+            "Not all documents are chunked this way yet; set it again to continue.", err=True
+        )

@@ -17,7 +17,7 @@ from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
 _SPAN = re.compile(r"(\d+)([smhdw])")
 _SPAN_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-_SECRET_START = "cp_"  # noqa: S105 - what a secret begins with, so that scanners recognise one
+_SECRET_START = "zib_"  # noqa: S105 - a prefix by which secret scanners recognise one
 _EFFECTS_DEFAULT: tuple[Effect, ...] = ("read", "write", "delete")
 
 
@@ -94,7 +94,8 @@ async def handle_revoke(call: Call, given: RevokeKey) -> RevokedKey:
     )
     if not is_revoked:
         raise NotFound(
-            f"There is no key {given.key_id!r} that could be revoked.", key_id=given.key_id
+            f"There is no active key {given.key_id!r}. 'zibaldone key list' shows all keys.",
+            key_id=given.key_id,
         )
     return {"key_id": given.key_id, "state": "revoked"}
 
@@ -127,7 +128,7 @@ def _expiry_us(text: str, at_us: int) -> int:
         return from_iso(text)
     except (ValueError, OverflowError):
         raise InvalidArgument(
-            f"{text!r} is neither a span such as 90d nor an ISO instant.", field="expires"
+            f"{text!r} must be a lifetime such as 90d or an ISO date and time.", field="expires"
         ) from None
 
 

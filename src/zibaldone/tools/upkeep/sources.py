@@ -49,7 +49,7 @@ class SourceInfo(TypedDict):
     kind: str
     enabled: bool
     documents: int
-    passages: int
+    chunks: int
     chunking: ChunkingInfo | None
     is_cut: bool
     problem: str | None
@@ -70,7 +70,7 @@ class ChunkingState(TypedDict):
 class ChunkingChanged(ChunkingState):
     documents: int
     changed: int
-    new_passages: int
+    new_chunks: int
     seconds: float
 
 
@@ -94,7 +94,7 @@ async def handle_set(call: Call, given: SetSourceChunking) -> ChunkingChanged:
     async def report(count: int) -> None:
         nonlocal done
         done += count
-        await call.progress(done, source.documents, "cutting documents")
+        await call.progress(done, source.documents, "chunking documents")
 
     recut = await change_chunking(call.runtime.store, source.source_id, wanted, report)
     return {
@@ -103,13 +103,13 @@ async def handle_set(call: Call, given: SetSourceChunking) -> ChunkingChanged:
         "is_cut": True,
         "documents": recut.documents,
         "changed": recut.changed,
-        "new_passages": recut.chunks,
+        "new_chunks": recut.chunks,
         "seconds": round(time.monotonic() - started_s, 3),
     }
 
 
 def _wanted(source: Source, given: SetSourceChunking) -> Chunking:
-    """Unset values stay; sizes of a source that was not cut by size start from the defaults."""
+    """The chunking asked for; sizes that are not given stay as they are, or get their defaults."""
     sizes = given.model_dump(
         include={"size_chars", "overlap_chars", "minimum_chars"}, exclude_none=True
     )
@@ -117,7 +117,7 @@ def _wanted(source: Source, given: SetSourceChunking) -> Chunking:
     if by == "structure":
         if sizes:
             raise InvalidArgument(
-                f"{source.name!r} is cut by structure; sizes go with by 'size'.", field="by"
+                f"{source.name!r} is cut by structure; to set sizes, choose by size.", field="by"
             )
         return Chunking()
     current = source.chunking
@@ -136,12 +136,11 @@ def _named(known: list[Source], name: str, namespace: str | None) -> Source:
         source for source in known if source.name == name and namespace in (None, source.namespace)
     ]
     if not named:
-        raise NotFound(f"There is no source {name!r}.", source=name)
+        raise NotFound(f"There is no source {name!r}. 'zibaldone sources' lists them.", source=name)
     if len(named) > 1:
         namespaces = sorted(source.namespace for source in named)
         raise Ambiguous(
-            f"Several namespaces have a source {name!r} ({', '.join(namespaces)}): "
-            "say which namespace.",
+            f"Several namespaces have a source {name!r}: {', '.join(namespaces)}. Add the namespace.",
             source=name,
             namespaces=namespaces,
         )
@@ -151,8 +150,8 @@ def _named(known: list[Source], name: str, namespace: str | None) -> Source:
 def _usable(source: Source) -> Chunking:
     if source.chunking is None:
         raise StorageCorrupt(
-            f"The definition of the source {source.name!r} cannot be used: {source.problem} "
-            "Choose by structure or size to set it anew.",
+            f"The definition of the source {source.name!r} is invalid: {source.problem} "
+            "Set it again by structure or by size.",
             source=source.name,
         )
     return source.chunking
@@ -178,7 +177,7 @@ def _source_info(source: Source) -> SourceInfo:
         "kind": source.kind,
         "enabled": source.enabled,
         "documents": source.documents,
-        "passages": source.chunks,
+        "chunks": source.chunks,
         "chunking": None if source.chunking is None else _chunking_info(source.chunking),
         "is_cut": source.is_cut,
         "problem": source.problem or None,
@@ -188,7 +187,7 @@ def _source_info(source: Source) -> SourceInfo:
 LIST = ToolSpec(
     name="list_sources",
     title="List sources",
-    description="List the sources of documents in all namespaces, and how each cuts them.",
+    description="List the sources of documents in all namespaces, and how each is chunked.",
     arguments=ListSources,
     result=Sources,
     effect="admin",
@@ -198,7 +197,7 @@ LIST = ToolSpec(
 SHOW = ToolSpec(
     name="source_chunking",
     title="Show a source's chunking",
-    description="Show how a source cuts its documents into chunks.",
+    description="Show how the documents of a source are chunked.",
     arguments=SourceChunking,
     result=ChunkingState,
     effect="admin",
@@ -208,7 +207,7 @@ SHOW = ToolSpec(
 SET = ToolSpec(
     name="set_source_chunking",
     title="Change a source's chunking",
-    description="Change how a source cuts its documents, and cut those that are there anew.",
+    description="Change how the documents of a source are chunked, and chunk existing ones again.",
     arguments=SetSourceChunking,
     result=ChunkingChanged,
     effect="admin",
