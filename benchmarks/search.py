@@ -35,7 +35,7 @@ from zibaldone.find.query_vector import QueryVectors
 from zibaldone.ingest.convert import Converter
 from zibaldone.ingest.fetch import Fetcher
 from zibaldone.limits import Limits
-from zibaldone.store.open import DATABASE_NAME, open_store
+from zibaldone.store.open import DATABASE_NAME, open_store, store_url
 from zibaldone.store.port import Store
 from zibaldone.store.sqlite.vector_index import pack
 from zibaldone.tools.call import call as call_tool
@@ -112,7 +112,7 @@ def make_vectors(count: int, queries: int) -> tuple[Floats, Floats]:
 
 def fill(folder: Path, vectors: Floats, queries: int) -> list[str]:
     """Write the store; a text query of three to six words from some passage for each query."""
-    open_store(folder, Limits()).close()
+    open_store(store_url(folder), Limits()).close()
     raw = apsw.Connection(str(folder / DATABASE_NAME))
     raw.execute("PRAGMA synchronous = OFF; PRAGMA cache_size = -262144")
     raw.execute("INSERT INTO models VALUES (1, ?, ?, 0)", (Known.identity, DIMENSIONS))
@@ -212,7 +212,7 @@ def recall(found: Sequence[set[int]], right: Sequence[set[int]]) -> float:
 def measure_ours(folder: Path, corpus: Corpus) -> list[Measured]:
     limits = settings.load({"data": str(folder)}, environment={}).limits
     runtime = Runtime(
-        store=open_store(folder, limits),
+        store=open_store(store_url(folder), limits),
         limits=limits,
         fetcher=Fetcher(roots=(), hosts=(), bytes_max=1, seconds_max=1),
         converter=Converter(bytes_max=1, text_bytes_max=1, seconds_max=1),

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import apsw
 
 from zibaldone.limits import Limits
-from zibaldone.store.open import DATABASE_NAME, open_store
+from zibaldone.store.open import DATABASE_NAME, open_store, store_url
 from zibaldone.store.port import Store
 
 
@@ -43,7 +43,7 @@ class Sqlite:
         return self.folder / DATABASE_NAME
 
     def open(self, limits: Limits) -> Store:
-        return open_store(self.folder, limits)
+        return open_store(store_url(self.folder), limits)
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         connection = apsw.Connection(str(self.file), flags=apsw.SQLITE_OPEN_READONLY)

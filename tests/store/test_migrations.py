@@ -25,7 +25,7 @@ from zibaldone.errors import ConfigurationError, StorageUnavailable
 from zibaldone.limits import Limits
 from zibaldone.model.query import Filter
 from zibaldone.store import migrate
-from zibaldone.store.open import DATABASE_NAME, open_store
+from zibaldone.store.open import DATABASE_NAME, open_store, store_url
 from zibaldone.store.sqlite import schema
 from zibaldone.store.sqlite.match import TOKENIZER
 from zibaldone.store.sqlite.schema import APPLICATION_ID, prepare
@@ -148,7 +148,7 @@ def test_documents_from_before_the_filters_are_found_and_filtered(tmp_path: Path
            WHERE document_key = 7"""
     )
     connection.close()
-    store = open_store(tmp_path, Limits())
+    store = open_store(store_url(tmp_path), Limits())
     try:
         kept = Kept(store, Limits())
         assert kept.found("text", Tenant("home")) == {"a/b"}
@@ -206,7 +206,7 @@ def test_texts_from_before_our_own_stems_are_found_by_the_same_words(tmp_path: P
             (key, "title", text),
         )
     connection.close()
-    store = open_store(tmp_path, Limits())
+    store = open_store(store_url(tmp_path), Limits())
     try:
         kept = Kept(store, Limits())
         assert asyncio.run(store.check(thorough=True)).problems == (
@@ -311,7 +311,7 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
     connection.close()
     with pytest.raises(ConfigurationError, match="Upgrade Zibaldone"):
-        open_store(tmp_path, Limits())
+        open_store(store_url(tmp_path), Limits())
 
 
 @pytest.mark.parametrize("mode", ["delete", "wal"])
@@ -325,14 +325,14 @@ def test_a_database_of_another_program_is_refused_and_untouched(tmp_path: Path, 
     # else: still open, its last writes only in the WAL, as when that program is running
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     with pytest.raises(ConfigurationError, match="of another program; it was left untouched"):
-        open_store(tmp_path, Limits())
+        open_store(store_url(tmp_path), Limits())
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
     connection.close()
 
 
 def test_an_empty_file_is_taken_for_a_new_one(tmp_path: Path) -> None:
     (tmp_path / DATABASE_NAME).touch()
-    open_store(tmp_path, Limits()).close()
+    open_store(store_url(tmp_path), Limits()).close()
     assert schema_of(tmp_path / DATABASE_NAME)
 
 
@@ -380,7 +380,7 @@ def test_a_database_whose_making_was_cut_short_is_made_whole(tmp_path: Path, sto
         check=False,
     )
     assert done.returncode == -9, done.stderr
-    store = open_store(tmp_path, Limits())
+    store = open_store(store_url(tmp_path), Limits())
     kept = Kept(store, Limits())
     kept.create("a", "zebra")
     assert kept.found("zebra") == {"a"}
@@ -420,9 +420,9 @@ def test_processes_that_start_at_once_on_a_new_file_all_get_it(tmp_path: Path) -
     """They are held at the line until all are there, then go."""
     code = (
         "import sys; from pathlib import Path; from zibaldone.limits import Limits\n"
-        "from zibaldone.store.open import open_store\n"
+        "from zibaldone.store.open import open_store, store_url\n"
         "print('ready', flush=True); sys.stdin.readline()\n"
-        "store = open_store(Path(sys.argv[1]), Limits())\n"
+        "store = open_store(store_url(Path(sys.argv[1])), Limits())\n"
         "print(store._quick.raw.execute('PRAGMA user_version').get,"
         " store._quick.raw.execute('PRAGMA journal_mode').get)\n"
         "store.close()\n"
@@ -445,7 +445,7 @@ def test_processes_that_start_at_once_on_a_new_file_all_get_it(tmp_path: Path) -
     outcomes = [process.communicate(timeout=60) for process in processes]
     assert outcomes == [(f"{len(MIGRATIONS)} wal\n", "")] * len(processes)
     digest = hashlib.sha256((tmp_path / DATABASE_NAME).read_bytes()).hexdigest()
-    open_store(tmp_path, Limits()).close()
+    open_store(store_url(tmp_path), Limits()).close()
     assert hashlib.sha256((tmp_path / DATABASE_NAME).read_bytes()).hexdigest() == digest
 
 
@@ -481,7 +481,7 @@ def test_a_source_whose_documents_were_being_cut_still_has_them_to_cut(tmp_path:
            WHERE source_id = 1"""
     )
     connection.close()
-    store = open_store(tmp_path, Limits())
+    store = open_store(store_url(tmp_path), Limits())
     try:
         sources = Kept(store, Limits()).upkeep(lambda work: work.sources.all())
         assert [(source.source_id, source.is_cut) for source in sources] == [(1, False), (2, True)]

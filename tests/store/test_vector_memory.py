@@ -12,7 +12,7 @@ from tests.store.backends import Sqlite
 from tests.store.kept import HASHED, Kept, Two
 from zibaldone.errors import VectorsUnavailable
 from zibaldone.limits import Limits
-from zibaldone.store.open import open_store
+from zibaldone.store.open import open_store, store_url
 from zibaldone.store.port import Reader
 from zibaldone.store.sqlite import vector_log
 from zibaldone.store.sqlite import vectors as sqlite_vectors
@@ -21,7 +21,7 @@ from zibaldone.store.sqlite import vectors as sqlite_vectors
 @pytest.fixture
 def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Two]:
     limits = Limits()
-    first, second = open_store(tmp_path, limits), open_store(tmp_path, limits)
+    first, second = open_store(store_url(tmp_path), limits), open_store(store_url(tmp_path), limits)
     two = Two(Kept(first, limits), Kept(second, limits))
     for number in range(30):
         two.here.create(f"d/{number}", f"zebra {number}")

@@ -96,6 +96,23 @@ class StoreCheck:
     facts: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class StorePlace:
+    """What can be said of a store without opening it."""
+
+    engine: str
+    version: str
+    description: str
+    is_made: bool
+    """False: it is made when it is first opened."""
+    problem: str = ""
+    """Why it cannot be opened, as far as can be seen from outside."""
+    advice: str = ""
+    """What to do about it."""
+    recovery: str = ""
+    """What to do when its content is damaged."""
+
+
 class DocumentReads(Protocol):
     def get(self, document_id: str) -> Document | None:
         """The document, also when it is deleted."""
@@ -339,6 +356,11 @@ class Writer(Protocol):
 
 
 class Store(Protocol):
+    @property
+    def description(self) -> str:
+        """Names the store in a sentence: "the SQLite file /data/zibaldone.db". No passwords."""
+        ...
+
     async def read(
         self,
         tenant: Tenant,

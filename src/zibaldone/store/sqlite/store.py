@@ -24,6 +24,7 @@ from zibaldone.store.sqlite.documents import Documents, Revisions
 from zibaldone.store.sqlite.jobs import Jobs, Queue
 from zibaldone.store.sqlite.journal import Audit
 from zibaldone.store.sqlite.lexical import Lexical
+from zibaldone.store.sqlite.place import description_of
 from zibaldone.store.sqlite.schema import prepare
 from zibaldone.store.sqlite.sources import Sources
 from zibaldone.store.sqlite.upkeep import Upkeep
@@ -108,6 +109,10 @@ class SqliteStore:
             self._readers.put(connection)
         self._threads = ThreadPoolExecutor(_READERS, thread_name_prefix="zibaldone-reader")
         self._writer = WriterThread(path, wait)
+
+    @property
+    def description(self) -> str:
+        return description_of(self._path)
 
     async def read(
         self,
