@@ -502,7 +502,7 @@ def test_what_waited_for_vectors_waits_as_jobs(tmp_path: Path) -> None:
            (5, 99, 2, 'index', 5000, 0, 0, 0, 0, NULL)"""
     ).fetchall()
     connection.close()
-    store = open_store(tmp_path, Limits())
+    store = open_store(store_url(tmp_path), Limits())
     try:
         kept = Kept(store, Limits())
         newest_first = kept.read(lambda reader: reader.jobs.page(limit=9), Tenant("home"))
