@@ -257,11 +257,21 @@ def test_leasing_takes_the_head_of_the_queue_without_sorting_it(fresh: apsw.Conn
     assert "SEARCH l USING INDEX jobs_" in found
 
 
-@pytest.mark.parametrize("name", ["queue.set_back", "queue.park", "queue.forget", "queue.take"])
-def test_what_becomes_of_leased_jobs_is_written_by_key(fresh: apsw.Connection, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "table"),
+    [
+        *((f"queue.{name}", "jobs") for name in ("set_back", "park", "forget", "take", "renew")),
+        *((f"vector_upkeep.{name}", "documents") for name in ("set_ready", "set_error")),
+        *((name, "documents") for name in ("vector_upkeep.set_pending", "sources.set_cut")),
+    ],
+)
+def test_what_is_written_for_a_set_goes_by_its_keys(
+    fresh: apsw.Connection, name: str, table: str
+) -> None:
     found = plan(fresh, name)
-    assert "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)" in found
-    assert not re.search(r"SCAN jobs", found)
+    assert f"SEARCH {table} USING INTEGER PRIMARY KEY (rowid=?)" in found
+    assert f"SCAN {table}" not in found
+    assert f"SEARCH {table} USING INDEX" not in found
 
 
 def test_other_reads_use_an_index_and_do_not_sort(fresh: apsw.Connection) -> None:

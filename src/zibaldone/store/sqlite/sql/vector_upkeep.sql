@@ -81,13 +81,14 @@ WHERE document_key IN (SELECT value FROM json_each(:document_keys))
 
 -- name: set_ready
 -- The documents' vectors are complete; nothing else may change, and no new work may follow.
+-- The unary plus keeps the planner from walking the index of all documents that wait.
 UPDATE documents SET vector_status = 'ready', vector_error = NULL
 FROM json_each(:revisions) r
 WHERE document_key = r.value ->> 0 AND revision = r.value ->> 1
-  AND vector_status IN ('pending', 'error') AND deleted_at_us IS NULL;
+  AND +vector_status IN ('pending', 'error') AND deleted_at_us IS NULL;
 
 -- name: set_error
 -- The documents cannot be embedded; why.
 UPDATE documents SET vector_status = 'error', vector_error = e.value ->> 2
 FROM json_each(:errors) e
-WHERE document_key = e.value ->> 0 AND revision = e.value ->> 1 AND vector_status = 'pending';
+WHERE document_key = e.value ->> 0 AND revision = e.value ->> 1 AND +vector_status = 'pending';
