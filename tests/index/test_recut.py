@@ -13,8 +13,8 @@ from tests.index.drained import BAD, drain, paragraphs, status
 from tests.index.embedders import Counting, Failing
 from tests.index.index_state import assert_in_step
 from tests.store.backends import Sqlite
-from tests.store.invariants import broken_invariants
 from tests.store.kept import Kept
+from tests.store.sqlite.invariants import broken_invariants
 from zibaldone.access.principal import Tenant
 from zibaldone.errors import Conflict, StorageCorrupt
 from zibaldone.index.recut import Recut, change_chunking

@@ -8,7 +8,6 @@ from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any, TypeVar
 
-import apsw
 import pytest
 
 from tests.index.drained import drain, status
@@ -38,7 +37,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(work)
 
 
-def audit(kept: Kept, *, heal: bool = False, shown_to: Tenant = EVERYTHING) -> dict[str, Any]:
+def audit(kept: Kept, *, heal: bool = False, shown_to: Tenant = EVERYTHING) -> sweep.SyncAudit:
     model = model_id(kept)
     return run(sweep.audit_sync(kept.store, model, heal=heal, shown_to=shown_to))
 
@@ -109,6 +108,7 @@ class TestAudit:
         tables.execute("DELETE FROM vectors WHERE chunk_key <= 120")
         found = audit(kept, heal=True)
         assert (found["ghosts"], found["truncated"]) == (100, True)
+        assert found["healed"] is not None
         assert found["healed"]["documents_queued"] == 120
 
 
@@ -328,8 +328,7 @@ def test_sweeps_of_many_documents_go_page_by_page(
 
 
 def _fill_tables(tables: Sqlite, count: int) -> None:
-    connection = apsw.Connection(str(tables.file))
-    with connection:
+    with tables.connection() as connection, connection:
         connection.executemany(
             "INSERT INTO documents VALUES (?1, 'default', printf('d/%06d', ?1), 1, NULL, '', '[]', "
             "'text/plain', '{}', NULL, 1, x'00', 4, 1, 1, NULL, 't', 'create', 'ready', NULL, 0)",
@@ -340,4 +339,3 @@ def _fill_tables(tables: Sqlite, count: int) -> None:
             "INSERT INTO chunks (document_key, chunk_index, start_char, end_char, heading, body, "
             "content_hash) SELECT document_key, 0, 0, 4, '', 'text', x'00' FROM documents"
         )
-    connection.close()

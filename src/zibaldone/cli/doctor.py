@@ -17,7 +17,7 @@ from zibaldone import settings
 from zibaldone.cli import context
 from zibaldone.cli.doctor_surroundings import extras, server_at
 from zibaldone.errors import ConfigurationError, ZibaldoneError
-from zibaldone.limits import DISK_FREE_BYTES_FEW, MIB
+from zibaldone.limits import DISK_FREE_BYTES_LOW, MIB
 from zibaldone.store.open import inspect_store, store_url
 from zibaldone.store.port import StorePlace
 
@@ -165,7 +165,7 @@ def _data_folder(folder: Path) -> Iterator[Finding]:
     else:
         yield Finding("ok", "data folder", str(folder))
     free_bytes = shutil.disk_usage(folder).free
-    is_enough = free_bytes >= DISK_FREE_BYTES_FEW
+    is_enough = free_bytes >= DISK_FREE_BYTES_LOW
     yield Finding(
         "ok" if is_enough else "warn",
         "disk space",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import signal
 import socket
 import sys
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from zibaldone.access.loopback import is_loopback
 from zibaldone.access.principal import Tenant
 from zibaldone.cli import context, logs
 from zibaldone.errors import ConfigurationError
@@ -70,7 +70,7 @@ def _require_free(host: str, port: int) -> None:
 
 def _require_closed(settings: Settings, runtime: Runtime) -> None:
     """Without keys everybody who reaches the port is the operator: only this machine may."""
-    if _is_loopback(settings.host) or settings.oauth_issuer:
+    if is_loopback(settings.host) or settings.oauth_issuer:
         return
     keys = asyncio.run(runtime.store.read(Tenant(), lambda reader: reader.api_keys.all()))
     if not any(key.is_valid(now_us()) for key in keys):
@@ -79,10 +79,3 @@ def _require_closed(settings: Settings, runtime: Runtime) -> None:
             "could read and write. Make one with 'zibaldone key create', or set oauth_issuer, "
             "or serve on 127.0.0.1 behind a proxy that authenticates."
         )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -1,5 +1,5 @@
 -- The whole schema, for reading. It is made from migrations/, which are what a database is made of;
--- after a new migration: python -m tests.store.schema_snapshot
+-- after a new migration: python -m tests.store.sqlite.schema_snapshot
 
 CREATE TABLE sources (
     source_id       INTEGER PRIMARY KEY,

@@ -18,8 +18,8 @@ import httpx2 as httpx
 import pytest
 
 from tests.server import Server, clean_environment
-from tests.store.invariants import broken_invariants
 from tests.store.kept import Kept
+from tests.store.sqlite.invariants import broken_invariants
 from zibaldone.limits import Limits
 from zibaldone.store.open import DATABASE_NAME, open_store, store_url
 from zibaldone.store.sqlite.store import SqliteStore

@@ -19,8 +19,8 @@ import apsw
 import pytest
 
 from tests.server import COMMAND, Server, clean_environment, free_port, run_cli
-from tests.store.invariants import broken_invariants
 from tests.store.kept import EVERYTHING, Kept
+from tests.store.sqlite.invariants import broken_invariants
 from zibaldone.errors import Internal, NotFound, StorageCorrupt, StorageFull, ZibaldoneError
 from zibaldone.limits import Limits
 from zibaldone.store.open import DATABASE_NAME, open_store, store_url

@@ -17,9 +17,9 @@ import apsw
 import pytest
 
 from tests.server import clean_environment
-from tests.store import schema_snapshot
 from tests.store.kept import Kept
-from tests.store.schema_snapshot import schema_of
+from tests.store.sqlite import schema_snapshot
+from tests.store.sqlite.schema_snapshot import schema_of
 from zibaldone.access.principal import Tenant
 from zibaldone.errors import ConfigurationError, StorageUnavailable
 from zibaldone.limits import Limits
@@ -237,7 +237,7 @@ def test_texts_from_before_our_own_stems_are_found_by_the_same_words(tmp_path: P
 
 def test_the_schema_to_read_is_the_schema_there_is() -> None:
     assert schema_snapshot.FILE.read_text(encoding="utf-8") == schema_snapshot.snapshot(), (
-        "run: python -m tests.store.schema_snapshot"
+        "run: python -m tests.store.sqlite.schema_snapshot"
     )
 
 
