@@ -40,6 +40,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from typing_extensions import TypedDict
+
+
+class ErrorInfo(TypedDict):
+    """An error as it is shown."""
+
+    code: str
+    status: int
+    message: str
+    details: dict[str, Any]
+
 
 class ZibaldoneError(Exception):
     code: ClassVar[str] = "INTERNAL"
@@ -50,7 +61,7 @@ class ZibaldoneError(Exception):
         self.message = message
         self.details: Mapping[str, Any] = details
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> ErrorInfo:
         return {
             "code": self.code,
             "status": self.status,

@@ -310,5 +310,5 @@ def test_its_identity_is_the_models_not_the_addresses(server: EmbeddingServer) -
     assert here.identity == there.identity == "remote/m/8"
     assert Remote(server.url, "m", dimensions=9).identity != here.identity
     assert Remote(server.url, "n", dimensions=8).identity != here.identity
-    assert here.vector_weight("日本") == 1.0
+    assert here.language_trust("日本") == 1.0
     assert here.similarity_min == -1.0, "nobody knows how near its nearest are"

@@ -52,9 +52,9 @@ def create(
     as_json: bool,
 ) -> None:
     """Create a key. The secret is shown once and stored nowhere."""
-    from zibaldone.tools.profiles import all_profiles
+    from zibaldone.wiring.catalogue import build_catalogue
 
-    known = {profile.name for profile in all_profiles(options.settings().profiles)}
+    known = {profile.name for profile in build_catalogue(options.settings()).profiles}
     if unknown := set(profiles) - known:
         raise InvalidArgument(f"There is no profile {min(unknown)!r}.", field="profile")
     at_us = now_us()

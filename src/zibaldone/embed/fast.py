@@ -47,7 +47,7 @@ class Fast(PackagedModel[tuple[Vectors, Any]]):
         table, tokenizer = self._load()
         return (_mean(table, tokenizer, text) for text in texts)
 
-    def vector_weight(self, text: str) -> float:
+    def language_trust(self, text: str) -> float:
         return _TRUST * english_trust(text)
 
     def _read(self, files: dict[str, Path]) -> tuple[Vectors, Any]:

@@ -25,7 +25,7 @@ class Hashed:
             return np.empty((0, self.dimensions), np.float32)
         return np.stack([self._one(text) for text in texts])
 
-    def vector_weight(self, text: str) -> float:
+    def language_trust(self, text: str) -> float:
         del text
         return 1.0
 

@@ -57,7 +57,7 @@ class MiniLm(PackagedModel[tuple[Any, Any]]):
         session, tokenizer = self._load()
         return _run(session, tokenizer, text)
 
-    def vector_weight(self, text: str) -> float:
+    def language_trust(self, text: str) -> float:
         return english_trust(text)
 
     def close(self) -> None:

@@ -56,7 +56,7 @@ class Multilingual(PackagedModel[Any]):
     def _vectors(self, texts: Sequence[str]) -> Iterable[Vectors]:
         return map(self._embed_one, texts)
 
-    def vector_weight(self, text: str) -> float:
+    def language_trust(self, text: str) -> float:
         return _TRUST * multilingual_trust(text)
 
     def _embed_one(self, text: str) -> Vectors:

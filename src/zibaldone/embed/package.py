@@ -47,7 +47,7 @@ class PackagedModel(ABC, Generic[Loaded]):
         """A unit vector for each text, in order."""
 
     @abstractmethod
-    def vector_weight(self, text: str) -> float: ...
+    def language_trust(self, text: str) -> float: ...
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         if not texts:

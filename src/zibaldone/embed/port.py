@@ -36,7 +36,7 @@ class Embedder(Protocol):
         """A unit vector for each text, in order. Raises EmbeddingFailed."""
         ...
 
-    def vector_weight(self, text: str) -> float:
+    def language_trust(self, text: str) -> float:
         """How far the vectors can be trusted for a text in this script, from 0 to 1."""
         ...
 

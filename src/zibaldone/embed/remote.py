@@ -80,7 +80,7 @@ class Remote:
         ]
         return np.concatenate(parts)
 
-    def vector_weight(self, text: str) -> float:
+    def language_trust(self, text: str) -> float:
         del text
         return 1.0
 

@@ -35,8 +35,8 @@ class Watched:
         self.problem = None
         return vectors
 
-    def vector_weight(self, text: str) -> float:
-        return self._inner.vector_weight(text)
+    def language_trust(self, text: str) -> float:
+        return self._inner.language_trust(text)
 
     def close(self) -> None:
         self._inner.close()

@@ -47,7 +47,9 @@ class Health:
         started_s = time.perf_counter()
         try:
             await self._runtime.store.write(_PROBE, lambda writer: writer.documents.get("probe"))
-            self._runtime.store.read_now(_PROBE, lambda reader: reader.documents.get("probe"))
+            await self._runtime.store.read(
+                _PROBE, lambda reader: reader.documents.get("probe"), is_small=True
+            )
         except ZibaldoneError as error:
             return {"status": "error", "code": error.code, "message": error.message}
         return {"status": "ok", "ms": round((time.perf_counter() - started_s) * 1000, 3)}

@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from zibaldone.access.decide import scope_of
 from zibaldone.access.principal import EFFECTS, NAMESPACE_DEFAULT, Effect, Principal, Tenant
 from zibaldone.errors import InsufficientScope, InvalidArgument, Unauthenticated
 from zibaldone.limits import (
@@ -22,7 +23,7 @@ from zibaldone.limits import (
 from zibaldone.text import normalize
 from zibaldone.tools.profiles import Profile
 from zibaldone.web.issuer import ALGORITHMS, IssuerKeys, VerifyingKey, oauth_library
-from zibaldone.web.resource import ProtectedResource, scope_of
+from zibaldone.web.resource import ProtectedResource
 
 NAMESPACE_CLAIM = "zibaldone_namespace"
 PREFIX_CLAIM = "zibaldone_prefix"

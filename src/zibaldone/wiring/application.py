@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from zibaldone.errors import ConfigurationError
 from zibaldone.protocol.surface import Surface
 from zibaldone.settings import Settings
-from zibaldone.tools.profiles import Profile, all_profiles
+from zibaldone.tools.catalogue import Catalogue
 from zibaldone.tools.spec import Runtime
 from zibaldone.web.app import App, Serving, build_app
 from zibaldone.web.auth import Authenticator, AuthRules
@@ -18,17 +18,26 @@ from zibaldone.web.guard import Background, GuardRules
 from zibaldone.web.issuer import IssuerKeys
 from zibaldone.web.oauth import TokenVerifier
 from zibaldone.web.resource import ProtectedResource
+from zibaldone.web.routes import ROUTES, Route
+from zibaldone.wiring.catalogue import build_catalogue
 
 
 def build_application(
-    settings: Settings, runtime: Runtime, *, surface: type[Surface] = Surface
+    settings: Settings,
+    runtime: Runtime,
+    *,
+    catalogue: Catalogue | None = None,
+    routes: Sequence[Route] = ROUTES,
+    surface: type[Surface] = Surface,
 ) -> App:
     """`surface` is the class that offers a profile to MCP clients."""
-    profiles = all_profiles(settings.profiles)
-    _require_known(settings.capability_routes, profiles)
-    auth_rules = _auth_rules(settings, profiles)
+    if catalogue is None:
+        catalogue = build_catalogue(settings)
+    _require_known(settings.capability_routes, catalogue)
+    auth_rules = _auth_rules(settings, catalogue)
     serving = Serving(
         runtime=runtime,
+        catalogue=catalogue,
         authenticator=Authenticator(runtime.store, auth_rules),
         gate=Gate(settings.limits.requests_max, settings.limits.requests_per_key_max),
         guard=GuardRules(
@@ -36,7 +45,8 @@ def build_application(
             allowed_hosts=_own_hosts(settings),
             allowed_origins=settings.allowed_origins,
         ),
-        surfaces=[surface(profile) for profile in profiles],
+        routes=routes,
+        surfaces=[surface(profile, catalogue) for profile in catalogue.profiles],
         capability_routes=settings.capability_routes,
         notification_status=settings.notification_status,
         extra_routes={} if auth_rules.resource is None else auth_rules.resource.routes(),
@@ -51,10 +61,10 @@ def _background(runtime: Runtime) -> tuple[Background, ...]:
     return (runtime.index.run, runtime.index.load_vectors)
 
 
-def _auth_rules(settings: Settings, profiles: Sequence[Profile]) -> AuthRules:
+def _auth_rules(settings: Settings, catalogue: Catalogue) -> AuthRules:
     if not settings.oauth_issuer:
         return AuthRules(open_full_profile=settings.public_full_profile)
-    resource = ProtectedResource(settings.public_url, settings.oauth_issuer, tuple(profiles))
+    resource = ProtectedResource(settings.public_url, settings.oauth_issuer, catalogue)
     keys = IssuerKeys(settings.oauth_issuer, settings.limits)
     return AuthRules(
         verify_token=TokenVerifier(keys, resource, settings.oauth_audience),
@@ -69,8 +79,8 @@ def _own_hosts(settings: Settings) -> tuple[str, ...]:
     return (*settings.allowed_hosts, settings.host, *((public,) if public else ()))
 
 
-def _require_known(routes: dict[str, Any], profiles: Sequence[Profile]) -> None:
-    names = {profile.name for profile in profiles}
+def _require_known(routes: dict[str, Any], catalogue: Catalogue) -> None:
+    names = {profile.name for profile in catalogue.profiles}
     for word, profile in routes.items():
         if profile not in names:
             raise ConfigurationError(
