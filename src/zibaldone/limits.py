@@ -374,6 +374,9 @@ IMPORT_HOLD_SECONDS_MAX = 2.0
 IMPORT_PAUSE_SECONDS = 0.12
 """The pause. SQLite looks at a busy file every 0.1 s, so whoever waits gets a turn."""
 
+IMPORT_SECONDS_MAX = 300.0
+"""One batch of an import, with the wait for a server that writes and for a slow disk."""
+
 IMPORT_PROBLEMS_MAX = 1_000
 """Files or rows of an import that are named with what was wrong; more are only counted."""
 

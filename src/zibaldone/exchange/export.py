@@ -66,18 +66,22 @@ class Exported:
 async def export(library: Library, folder: Path, *, prefix: str = "", force: bool) -> Exported:
     """Write the documents into `folder`; `force` also into one that contains files."""
     with _os_errors_translated(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        if not force and any(folder.iterdir()):
-            raise Conflict(
-                f"{folder} contains files; choose another folder, or --force to write among them."
-            )
-        return await _export(library, folder, prefix)
+        root = _prepare(folder, force)
+        return await _export(library, root, prefix)
 
 
-async def _export(library: Library, folder: Path, prefix: str) -> Exported:
+def _prepare(folder: Path, force: bool) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    if not force and any(folder.iterdir()):
+        raise Conflict(
+            f"{folder} contains files; choose another folder, or --force to write among them."
+        )
+    return folder.resolve()
+
+
+async def _export(library: Library, root: Path, prefix: str) -> Exported:
     exported, names = Exported(), FileNames(MANIFEST_NAME)
-    partial = folder / (MANIFEST_NAME + _PARTIAL_SUFFIX)
-    root = folder.resolve()
+    partial = root / (MANIFEST_NAME + _PARTIAL_SUFFIX)
     with _create(partial) as manifest:
         manifest.write(header())
         async for document_id in library.document_ids(prefix):
@@ -92,7 +96,7 @@ async def _export(library: Library, folder: Path, prefix: str) -> Exported:
             exported.revisions += len(earlier)
             exported.renamed += name != document_id
     # Only a complete manifest gets its name.
-    partial.replace(folder / MANIFEST_NAME)
+    partial.replace(root / MANIFEST_NAME)
     return exported
 
 

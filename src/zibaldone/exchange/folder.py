@@ -15,7 +15,7 @@ from zibaldone.exchange.walk import FoundFile, matches, walk
 from zibaldone.limits import Limits
 from zibaldone.model.document import Document, parent_of
 from zibaldone.model.extracted import Extracted
-from zibaldone.model.incoming import Incoming
+from zibaldone.model.incoming import Incoming, Outcome
 from zibaldone.model.instant import now_us
 from zibaldone.text import normalize
 
@@ -108,7 +108,7 @@ class FolderImport:
             extracted = await self._convert(data, name=file.name)
         except (ZibaldoneError, OSError) as problem:
             is_foreign = isinstance(problem, InvalidArgument) and not _is_readable(file.name)
-            outcome = "skipped" if is_foreign else "failed"
+            outcome: Outcome = "skipped" if is_foreign else "failed"
             self._importer.leave_out(file.name, outcome, _reason(problem))
             return
         at_us = now_us()

@@ -26,8 +26,8 @@ def walk(root: Path, patterns: Sequence[str] = ()) -> Iterator[FoundFile]:
     while waiting:
         folder = waiting.pop()
         try:
-            with os.scandir(root / folder) as found:
-                entries = sorted(found, key=lambda entry: entry.name)
+            with os.scandir(root / folder) as scanned:
+                entries = sorted(scanned, key=lambda entry: entry.name)
         except OSError as problem:
             yield FoundFile(root / folder, folder, f"cannot be read: {problem.strerror}")
             continue

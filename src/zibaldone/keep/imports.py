@@ -15,7 +15,8 @@ from zibaldone.errors import InvalidArgument, RequestError
 from zibaldone.keep.commit import Actor, commit, vector_status
 from zibaldone.keep.metadata import merged
 from zibaldone.limits import REVISION_MAX, Limits
-from zibaldone.model.document import Document, Revision
+from zibaldone.model.document import Document
+from zibaldone.model.incoming import Existing, Imported, Incoming, Outcome
 from zibaldone.model.instant import now_us
 from zibaldone.store.port import (
     AuditEntry,
@@ -26,33 +27,7 @@ from zibaldone.store.port import (
 )
 from zibaldone.text import normalize
 
-Existing = Literal["keep_edited", "update", "skip"]
-"""What to do where the id is taken by a document that differs.
-
-keep_edited: replace it, unless it was changed or deleted here; update: replace it; skip: never.
-"""
-
-Outcome = Literal["created", "updated", "unchanged", "skipped", "failed"]
-
 _MIME = re.compile(r"[\w.+-]{1,64}/[\w.+-]{1,63}")
-
-
-@dataclass(frozen=True, slots=True)
-class Incoming:
-    document: Document
-    earlier: tuple[Revision, ...] = ()
-    """Its earlier states, oldest first; kept where the id is new here."""
-    base: Document | None = None
-    """The state of ours it was made from: where that is still the newest, nothing is lost."""
-    has_labels: bool = True
-    """False for a plain file, which knows no tags, metadata or parent: those stored stay."""
-
-
-@dataclass(frozen=True, slots=True)
-class Imported:
-    document_id: str
-    outcome: Outcome
-    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
