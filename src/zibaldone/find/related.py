@@ -6,6 +6,7 @@ from typing_extensions import TypedDict
 
 from zibaldone.limits import RELATED_MAX, RELATED_SNIPPET_CHARS_MAX
 from zibaldone.model.chunk import ChunkView
+from zibaldone.model.document import DocumentFields
 from zibaldone.model.query import Filter, Query
 from zibaldone.store.port import Reader
 from zibaldone.text.query import parse_query
