@@ -304,7 +304,7 @@ HTML_BLANK_RUN_CHARS_MAX = 256
 PDF_PAGES_MAX = 10_000
 """Pages of a PDF; each takes some milliseconds even when it holds nothing."""
 
-CONVERT_INLINE_BYTES_MAX = 256 * KIB
+CONVERT_INLINE_BYTES_MAX = 64 * KIB
 """Text and Markdown up to here are read in the server itself: some milliseconds in a thread."""
 
 CONVERT_MEMORY_BYTES_MAX = 1024 * MIB

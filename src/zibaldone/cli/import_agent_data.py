@@ -104,9 +104,9 @@ def _opened(source: str) -> Iterator[KbRows]:
 
 
 def _echo_report(report: Preflight) -> None:
-    shown = report.as_dict()
+    values = report.as_dict()
     for name, words in _LINES:
-        number = f"{shown[name]:,}".replace(",", " ")
+        number = f"{values[name]:,}".replace(",", " ")
         click.echo(f"{number:>12}  {words}")
         for example in report.examples.get(name, ()):
             click.echo(f"{'':14}- {context.printable(example)}")

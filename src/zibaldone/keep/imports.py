@@ -106,7 +106,7 @@ def _checked(document: Document, actor: Actor, limits: Limits) -> Document:
     if not 0 <= document.revision <= REVISION_MAX:
         raise InvalidArgument(f"The revision {document.revision} is out of range.")
     if not _MIME.fullmatch(document.mime):
-        raise InvalidArgument(f"{document.mime!r} is no media type.", field="mime")
+        raise InvalidArgument(f"{document.mime!r} is not a media type.", field="mime")
     document_id = normalize.document_id(document.document_id)
     body = normalize.body(document.body, limits.document_body_bytes_max)
     is_indexed = document.is_live
@@ -149,7 +149,7 @@ def _past(incoming: Incoming, document: Document, limits: Limits) -> tuple[Docum
 
 
 def _successor(before: Document, document: Document, *, has_labels: bool) -> Document | None:
-    """What follows `before`; None where it says the same already."""
+    """The revision that follows `before`; None where nothing would change."""
     if not has_labels:
         if before.is_live and before.body == document.body:
             return None
@@ -162,7 +162,7 @@ def _successor(before: Document, document: Document, *, has_labels: bool) -> Doc
             metadata=before.metadata,
             parent_id=before.parent_id,
         )
-    elif _says(before) == _says(document):
+    elif _content_of(before) == _content_of(document):
         return None
     return replace(
         document,
@@ -174,7 +174,7 @@ def _successor(before: Document, document: Document, *, has_labels: bool) -> Doc
     )
 
 
-def _says(document: Document) -> tuple[object, ...]:
+def _content_of(document: Document) -> tuple[object, ...]:
     return (
         document.body,
         document.title,
