@@ -1,7 +1,7 @@
-"""Every failure a caller can see. Each leaf has a stable code and an HTTP status.
+"""Every error a caller can see. Each leaf has a stable code and an HTTP status.
 
     ZibaldoneError
-    ├── RequestError                      the caller can mend it
+    ├── RequestError                      the caller can fix it
     │   ├── InvalidArgument               INVALID_ARGUMENT        422
     │   ├── BadRequest                    BAD_REQUEST             400
     │   ├── Unauthenticated               UNAUTHENTICATED         401
@@ -17,13 +17,13 @@
     │   ├── LimitExceeded                 LIMIT_EXCEEDED          422
     │   ├── TooManyRequests               TOO_MANY_REQUESTS       429
     │   └── ResponseTooLarge              RESPONSE_TOO_LARGE      422
-    ├── ServiceError                      the operator can mend it
+    ├── ServiceError                      the operator can fix it
     │   ├── NotImplementedYet             NOT_IMPLEMENTED         501
     │   ├── NotConfigured                 NOT_CONFIGURED          501
     │   ├── DeadlineExceeded              DEADLINE_EXCEEDED       504
     │   ├── EmbeddingFailed               EMBEDDING_FAILED        503
     │   │   └── EmbedderUnavailable       EMBEDDER_UNAVAILABLE    503
-    │   ├── VectorsLoading                VECTORS_LOADING         503
+    │   ├── VectorsUnavailable            VECTORS_LOADING         503
     │   ├── IssuerUnavailable             ISSUER_UNAVAILABLE      503
     │   ├── StorageUnavailable            STORAGE_UNAVAILABLE     503
     │   ├── StorageFull                   STORAGE_FULL            507
@@ -40,17 +40,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from typing_extensions import TypedDict
-
-
-class ErrorInfo(TypedDict):
-    """An error as it is shown."""
-
-    code: str
-    status: int
-    message: str
-    details: dict[str, Any]
-
 
 class ZibaldoneError(Exception):
     code: ClassVar[str] = "INTERNAL"
@@ -61,7 +50,7 @@ class ZibaldoneError(Exception):
         self.message = message
         self.details: Mapping[str, Any] = details
 
-    def as_dict(self) -> ErrorInfo:
+    def as_dict(self) -> dict[str, Any]:
         return {
             "code": self.code,
             "status": self.status,
@@ -88,7 +77,7 @@ class Unauthenticated(RequestError):
     code = "UNAUTHENTICATED"
     status = 401
     challenge: str = "Bearer"
-    """What the WWW-Authenticate header says."""
+    """Value of the WWW-Authenticate header."""
 
 
 class Forbidden(RequestError):
@@ -97,7 +86,7 @@ class Forbidden(RequestError):
 
 
 class InsufficientScope(RequestError):
-    """An access token is sound but does not allow this; its client can ask for a wider one."""
+    """The access token is valid but lacks a scope; its client can request one that has it."""
 
     code = "INSUFFICIENT_SCOPE"
     status = 403
@@ -181,21 +170,21 @@ class EmbeddingFailed(ServiceError):
 
 
 class EmbedderUnavailable(EmbeddingFailed):
-    """Nothing is wrong with the text: the model cannot be had at the moment, for any."""
+    """The model is unavailable; nothing is wrong with the text."""
 
     code = "EMBEDDER_UNAVAILABLE"
     status = 503
 
 
-class VectorsLoading(ServiceError):
-    """A large index is still being read into memory; keywords are searched meanwhile."""
+class VectorsUnavailable(ServiceError):
+    """The engine cannot search vectors now, for instance while it still reads them into memory."""
 
     code = "VECTORS_LOADING"
     status = 503
 
 
 class IssuerUnavailable(ServiceError):
-    """Whether a token is good cannot be told: the keys of its issuer cannot be had."""
+    """A token cannot be verified because the keys of its issuer are unavailable."""
 
     code = "ISSUER_UNAVAILABLE"
     status = 503

@@ -33,6 +33,7 @@ LAYERS: dict[str, int] = {
     "model": 0,
     "errors": 0,
     "limits": 0,
+    "extras": 0,
 }
 """The height of each part; parts of one height do not import each other unless SIDEWAYS says so."""
 
@@ -44,6 +45,7 @@ SIDEWAYS: set[tuple[str, str]] = {
     ("model", "limits"),
     ("model", "errors"),
     ("limits", "errors"),
+    ("extras", "errors"),
 }
 ASIDE: dict[str, set[str]] = {
     "settings": {"errors", "limits"},

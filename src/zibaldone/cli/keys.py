@@ -86,7 +86,8 @@ def create(
 def list_keys(options: context.Options, /, as_json: bool) -> None:
     """List the keys, without their secrets."""
     with context.opened(options) as session:
-        keys = session.runtime.store.read_now(Tenant(), lambda reader: reader.api_keys.all())
+        store = session.runtime.store
+        keys = session.run(store.read(Tenant(), lambda reader: reader.api_keys.all()))
     if as_json:
         context.echo_json({"keys": [_shown(known) for known in keys]})
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from zibaldone.errors import VectorsLoading
+from zibaldone.errors import VectorsUnavailable
 from zibaldone.find.meaning import Meaning
 from zibaldone.find.parse import demands_words
 from zibaldone.limits import CANDIDATES_MAX
@@ -89,7 +89,7 @@ def _with_vectors(
     """Add what the vectors say; the one place that goes on without them when it has to."""
     try:
         near, similarities = ask()
-    except VectorsLoading as error:
+    except VectorsUnavailable as error:
         return Candidates(lexical, (), word_scores, reason=error.message)
     return Candidates(lexical, near, word_scores, similarities)
 

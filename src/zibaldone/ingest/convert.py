@@ -14,7 +14,7 @@ from zibaldone import errors
 from zibaldone.errors import DeadlineExceeded, Internal, PayloadTooLarge, ZibaldoneError
 from zibaldone.ingest.child import Answer, Child, ChildEnded, Request
 from zibaldone.ingest.extract import extract, is_plain_text
-from zibaldone.ingest.worker import OUT_OF_MEMORY_EXIT_CODE, out_of_memory, unreadable
+from zibaldone.ingest.refusals import OUT_OF_MEMORY_EXIT_CODE, out_of_memory, unreadable
 from zibaldone.limits import (
     CONVERT_IDLE_SECONDS_MAX,
     CONVERT_INLINE_BYTES_MAX,

@@ -19,6 +19,7 @@ from pathlib import PurePosixPath
 from time import monotonic
 from typing import Any
 
+from zibaldone import extras
 from zibaldone.errors import (
     DeadlineExceeded,
     InvalidArgument,
@@ -27,7 +28,6 @@ from zibaldone.errors import (
     ZibaldoneError,
 )
 from zibaldone.ingest.html import Page, page_to_markdown
-from zibaldone.ingest.library import ingest_library
 from zibaldone.limits import (
     ARCHIVE_ENTRIES_MAX,
     DOCX_XML_BYTES_MAX,
@@ -253,7 +253,7 @@ def _read_html(data: bytes, mime: str | None) -> Page:
 
 
 def _read_docx(data: bytes, unpacked_bytes_max: int) -> Page:
-    mammoth = ingest_library("mammoth")
+    mammoth = extras.require("ingest", "mammoth")
     with _damage_refused("Word file"):
         with _open_archive(data) as archive:
             _refuse_bomb(archive, unpacked_bytes_max)
@@ -269,7 +269,7 @@ def _read_docx(data: bytes, unpacked_bytes_max: int) -> Page:
 
 
 def _read_pdf(data: bytes, text_bytes_max: int, seconds_max: float | None) -> tuple[str, str]:
-    pypdf = ingest_library("pypdf")
+    pypdf = extras.require("ingest", "pypdf")
     deadline = inf if seconds_max is None else monotonic() + seconds_max
     with _damage_refused("PDF"):
         reader = pypdf.PdfReader(io.BytesIO(data))

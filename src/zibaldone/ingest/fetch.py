@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from zibaldone import __version__
+from zibaldone import __version__, extras
 from zibaldone.errors import (
     ConfigurationError,
     DeadlineExceeded,
@@ -28,7 +28,6 @@ from zibaldone.errors import (
     NotFound,
     PayloadTooLarge,
 )
-from zibaldone.ingest.library import ingest_library
 from zibaldone.limits import FETCH_REDIRECTS_MAX, MIB
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]+):", re.IGNORECASE)  # two letters: C:\ is a drive
@@ -142,7 +141,7 @@ class Fetcher:
                 "Reading URLs is off: the operator allows hosts with the setting ingest_hosts.",
                 setting="ingest_hosts",
             )
-        httpx = ingest_library("httpx2")
+        httpx = extras.require("ingest", "httpx2")
         headers = {"User-Agent": f"zibaldone/{__version__}"}
         try:
             url = httpx.URL(source)

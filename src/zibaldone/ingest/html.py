@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from zibaldone import extras
 from zibaldone.errors import PayloadTooLarge
-from zibaldone.ingest.library import ingest_library
 from zibaldone.limits import (
     HTML_BLANK_RUN_CHARS_MAX,
     HTML_BYTES_MAX,
@@ -97,7 +97,7 @@ def _code_language(pre: Any) -> str:
 
 @cache
 def _tree_class() -> Any:
-    base: Any = ingest_library("bs4").BeautifulSoup
+    base: Any = extras.require("ingest", "bs4").BeautifulSoup
 
     class BoundedTree(base):  # type: ignore[misc]  # known only where the extra is installed
         def handle_starttag(self, name: str, *args: Any, **kwargs: Any) -> Any:
@@ -136,8 +136,8 @@ def _one_blank(run: re.Match[str]) -> str:
 
 @cache
 def _converter_class() -> Any:
-    base: Any = ingest_library("markdownify").MarkdownConverter
-    unread_string: Any = ingest_library("bs4.element").PreformattedString
+    base: Any = extras.require("ingest", "markdownify").MarkdownConverter
+    unread_string: Any = extras.require("ingest", "bs4.element").PreformattedString
 
     class ReadersConverter(base):  # type: ignore[misc]  # known only where the extra is installed
         def process_tag(self, node: Any, parent_tags: Any = None) -> Any:

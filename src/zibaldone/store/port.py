@@ -21,7 +21,7 @@ from zibaldone.model.document import Document, DocumentHead, DocumentPart, Revis
 from zibaldone.model.facets import Facets
 from zibaldone.model.job import Job, JobState, NewJob
 from zibaldone.model.query import NO_FILTER, Filter, Query
-from zibaldone.store.upkeep import Maintenance, SourceDefinitions
+from zibaldone.store.upkeep import SourceDefinitions, Upkeep
 
 if TYPE_CHECKING:  # numpy is loaded by the first search, not by the first import
     from zibaldone.model.vector import Vectors
@@ -94,6 +94,23 @@ class StoreCheck:
     engine: str
     problems: tuple[str, ...]
     facts: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StorePlace:
+    """What can be said of a store without opening it."""
+
+    engine: str
+    version: str
+    description: str
+    is_made: bool
+    """False: it is made when it is first opened."""
+    problem: str = ""
+    """Why it cannot be opened, as far as can be seen from outside."""
+    advice: str = ""
+    """What to do about it."""
+    recovery: str = ""
+    """What to do when its content is damaged."""
 
 
 class DocumentReads(Protocol):
@@ -347,6 +364,11 @@ class Writer(Protocol):
 
 
 class Store(Protocol):
+    @property
+    def description(self) -> str:
+        """Names the store in a sentence: "the SQLite file /data/zibaldone.db". No passwords."""
+        ...
+
     async def read(
         self,
         tenant: Tenant,
@@ -367,15 +389,24 @@ class Store(Protocol):
         ...
 
     async def write(self, tenant: Tenant, work: Callable[[Writer], T]) -> T:
-        """Run atomically; returns after the commit is on disk."""
+        """Run atomically; returns once the commit is durable.
+
+        `work` may run more than once: an engine repeats it after a serialization failure or a
+        deadlock, and a commit may fail after `work` returned. So it has no side effects; it returns
+        outcomes, and the caller logs, counts and notifies after the await. What a writer reads by
+        id stays locked until it commits: nobody else changes it in between.
+        """
         ...
 
-    async def maintain(self, work: Callable[[Maintenance], T], *, write: bool = True) -> T:
-        """Run for the index pipeline, atomically; `write=False` only looks, on a snapshot."""
+    async def upkeep(self, work: Callable[[Upkeep], T], *, write: bool = True) -> T:
+        """Background work across namespaces, atomic like `write` and under the same rules.
+
+        `write=False` only looks, on a snapshot.
+        """
         ...
 
-    async def load_vectors(self, identity: str) -> None:
-        """Have a model's vectors at hand, so that no search has to wait for them."""
+    async def prepare_model(self, identity: str) -> None:
+        """Get ready to search a model's vectors. Searches work without it, maybe slower."""
         ...
 
     async def check(self, *, thorough: bool = False) -> StoreCheck: ...

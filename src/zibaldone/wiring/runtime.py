@@ -10,7 +10,7 @@ from zibaldone.index.worker import IndexWorker
 from zibaldone.ingest.convert import Converter
 from zibaldone.ingest.fetch import Fetcher
 from zibaldone.settings import Settings
-from zibaldone.store.open import open_store
+from zibaldone.store.open import open_store, store_url
 from zibaldone.tools.spec import Runtime
 
 
@@ -18,7 +18,7 @@ def build_runtime(settings: Settings) -> Runtime:
     limits = settings.limits
     chosen = chosen_embedder(settings)
     embedder = None if chosen is None else Watched(chosen)
-    store = open_store(settings.data, limits)
+    store = open_store(store_url(settings.data, settings.store), limits)
     return Runtime(
         store=store,
         limits=limits,

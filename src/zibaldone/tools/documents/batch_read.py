@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from zibaldone.errors import ErrorInfo, ResponseTooLarge, ZibaldoneError
+from zibaldone.errors import ResponseTooLarge, ZibaldoneError
 from zibaldone.keep.commit import live_document
 from zibaldone.keep.reads import preview
 from zibaldone.limits import BATCH_PATHS_MAX
@@ -28,10 +28,17 @@ class ItemRead(WholeDocument):
     status: Literal["ok"]
 
 
+class ItemError(TypedDict):
+    code: str
+    status: int
+    message: str
+    details: dict[str, Any]
+
+
 class ItemFailed(TypedDict):
     path: str
     status: Literal["error"]
-    error: ErrorInfo
+    error: ItemError
 
 
 class Batch(TypedDict):
@@ -51,7 +58,7 @@ async def handle(call: Call, given: BatchRead) -> Batch:
             try:
                 item = _item(reader, path, given.full, left_bytes)
             except ZibaldoneError as error:
-                items.append({"path": path, "status": "error", "error": error.as_dict()})
+                items.append({"path": path, "status": "error", "error": _item_error(error)})
                 is_cut = is_cut or isinstance(error, ResponseTooLarge)
                 continue
             items.append(item)
@@ -78,6 +85,15 @@ def _item(reader: Reader, path: str, full: bool, left_bytes: int) -> ItemRead:
         "content": content,
         "content_length": len(document.body),
         "truncated": part.truncated and not full,
+    }
+
+
+def _item_error(error: ZibaldoneError) -> ItemError:
+    return {
+        "code": error.code,
+        "status": error.status,
+        "message": error.message,
+        "details": dict(error.details),
     }
 
 

@@ -1,6 +1,6 @@
 """The schema as one file to read, made from the migrations.
 
-python -m tests.store.schema_snapshot      write src/zibaldone/store/sqlite/schema.sql anew
+python -m tests.store.sqlite.schema_snapshot      write src/zibaldone/store/sqlite/schema.sql anew
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FILE = Path(statements.__file__).parent / "sqlite" / "schema.sql"
 
 _HEAD = """\
 -- The whole schema, for reading. It is made from migrations/, which are what a database is made of;
--- after a new migration: python -m tests.store.schema_snapshot
+-- after a new migration: python -m tests.store.sqlite.schema_snapshot
 """
 
 

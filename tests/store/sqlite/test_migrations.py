@@ -17,15 +17,15 @@ import apsw
 import pytest
 
 from tests.server import clean_environment
-from tests.store import schema_snapshot
 from tests.store.kept import Kept
-from tests.store.schema_snapshot import schema_of
+from tests.store.sqlite import schema_snapshot
+from tests.store.sqlite.schema_snapshot import schema_of
 from zibaldone.access.principal import Tenant
 from zibaldone.errors import ConfigurationError, StorageUnavailable
 from zibaldone.limits import Limits
 from zibaldone.model.query import Filter
 from zibaldone.store import migrate
-from zibaldone.store.open import DATABASE_NAME, open_store
+from zibaldone.store.open import DATABASE_NAME, open_store, store_url
 from zibaldone.store.sqlite import schema
 from zibaldone.store.sqlite.match import TOKENIZER
 from zibaldone.store.sqlite.schema import APPLICATION_ID, prepare
@@ -63,10 +63,17 @@ SAMPLE_ROWS: dict[str, tuple[str, ...]] = {
     "vector_changes": ("(1, 1, 11)",),
     "api_keys": ("('k1', x'02', 'label', 'home', '', '[\"read\"]', NULL, 1, NULL, NULL)",),
 }
-"""What a database in use holds, table by table, with the columns each has today.
+"""What a database in use holds, table by table, without the columns that were added later."""
 
-A migration that changes a table's columns needs its rows as they were before beside these.
-"""
+ADDED_LATER = {"chunking_version"}
+"""Columns that migrations added to tables that were there, with a default."""
+
+
+def columns(connection: apsw.Connection, table: str) -> str:
+    if table == "chunk_terms":
+        return "rowid, title, heading, body"
+    names = connection.execute(f"SELECT name FROM pragma_table_info('{table}')")
+    return ", ".join(name for (name,) in names if name not in ADDED_LATER)
 
 
 def tables(connection: apsw.Connection) -> list[str]:
@@ -83,7 +90,7 @@ def rows(connection: apsw.Connection, table: str) -> list[Any]:
     if table == "chunk_terms":
         found = connection.execute("SELECT rowid FROM chunk_terms WHERE chunk_terms MATCH 'text'")
         return list(found)
-    return list(connection.execute(f"SELECT * FROM {table} ORDER BY 1"))
+    return list(connection.execute(f"SELECT {columns(connection, table)} FROM {table} ORDER BY 1"))
 
 
 def database_at(path: Path, count: int) -> dict[str, list[Any]]:
@@ -95,10 +102,10 @@ def database_at(path: Path, count: int) -> dict[str, list[Any]]:
         connection.execute(migration.sql).fetchall()
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {count}")
     for table in tables(connection):
-        columns = "(rowid, title, heading, body)" if table == "chunk_terms" else ""
+        named = columns(connection, table)
         for row in SAMPLE_ROWS[table]:
-            values = row.replace("(", "(11, ", 1) if columns else row
-            connection.execute(f"INSERT INTO {table} {columns} VALUES {values}")
+            values = row.replace("(", "(11, ", 1) if table == "chunk_terms" else row
+            connection.execute(f"INSERT INTO {table} ({named}) VALUES {values}")
     kept = {table: rows(connection, table) for table in tables(connection)}
     connection.close()
     return kept
@@ -135,7 +142,7 @@ def test_documents_from_before_the_filters_are_found_and_filtered(tmp_path: Path
            WHERE document_key = 7"""
     )
     connection.close()
-    store = open_store(tmp_path, Limits())
+    store = open_store(store_url(tmp_path), Limits())
     try:
         kept = Kept(store, Limits())
         assert kept.found("text", Tenant("home")) == {"a/b"}
@@ -193,7 +200,7 @@ def test_texts_from_before_our_own_stems_are_found_by_the_same_words(tmp_path: P
             (key, "title", text),
         )
     connection.close()
-    store = open_store(tmp_path, Limits())
+    store = open_store(store_url(tmp_path), Limits())
     try:
         kept = Kept(store, Limits())
         assert asyncio.run(store.check(thorough=True)).problems == (
@@ -224,7 +231,7 @@ def test_texts_from_before_our_own_stems_are_found_by_the_same_words(tmp_path: P
 
 def test_the_schema_to_read_is_the_schema_there_is() -> None:
     assert schema_snapshot.FILE.read_text(encoding="utf-8") == schema_snapshot.snapshot(), (
-        "run: python -m tests.store.schema_snapshot"
+        "run: python -m tests.store.sqlite.schema_snapshot"
     )
 
 
@@ -298,7 +305,7 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
     connection.close()
     with pytest.raises(ConfigurationError, match="Upgrade Zibaldone"):
-        open_store(tmp_path, Limits())
+        open_store(store_url(tmp_path), Limits())
 
 
 @pytest.mark.parametrize("mode", ["delete", "wal"])
@@ -312,14 +319,14 @@ def test_a_database_of_another_program_is_refused_and_untouched(tmp_path: Path, 
     # else: still open, its last writes only in the WAL, as when that program is running
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     with pytest.raises(ConfigurationError, match="of another program; it was left untouched"):
-        open_store(tmp_path, Limits())
+        open_store(store_url(tmp_path), Limits())
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
     connection.close()
 
 
 def test_an_empty_file_is_taken_for_a_new_one(tmp_path: Path) -> None:
     (tmp_path / DATABASE_NAME).touch()
-    open_store(tmp_path, Limits()).close()
+    open_store(store_url(tmp_path), Limits()).close()
     assert schema_of(tmp_path / DATABASE_NAME)
 
 
@@ -367,7 +374,7 @@ def test_a_database_whose_making_was_cut_short_is_made_whole(tmp_path: Path, sto
         check=False,
     )
     assert done.returncode == -9, done.stderr
-    store = open_store(tmp_path, Limits())
+    store = open_store(store_url(tmp_path), Limits())
     kept = Kept(store, Limits())
     kept.create("a", "zebra")
     assert kept.found("zebra") == {"a"}
@@ -407,9 +414,9 @@ def test_processes_that_start_at_once_on_a_new_file_all_get_it(tmp_path: Path) -
     """They are held at the line until all are there, then go."""
     code = (
         "import sys; from pathlib import Path; from zibaldone.limits import Limits\n"
-        "from zibaldone.store.open import open_store\n"
+        "from zibaldone.store.open import open_store, store_url\n"
         "print('ready', flush=True); sys.stdin.readline()\n"
-        "store = open_store(Path(sys.argv[1]), Limits())\n"
+        "store = open_store(store_url(Path(sys.argv[1])), Limits())\n"
         "print(store._quick.raw.execute('PRAGMA user_version').get,"
         " store._quick.raw.execute('PRAGMA journal_mode').get)\n"
         "store.close()\n"
@@ -432,7 +439,7 @@ def test_processes_that_start_at_once_on_a_new_file_all_get_it(tmp_path: Path) -
     outcomes = [process.communicate(timeout=60) for process in processes]
     assert outcomes == [(f"{len(MIGRATIONS)} wal\n", "")] * len(processes)
     digest = hashlib.sha256((tmp_path / DATABASE_NAME).read_bytes()).hexdigest()
-    open_store(tmp_path, Limits()).close()
+    open_store(store_url(tmp_path), Limits()).close()
     assert hashlib.sha256((tmp_path / DATABASE_NAME).read_bytes()).hexdigest() == digest
 
 
@@ -457,3 +464,20 @@ def test_threads_that_start_at_once_on_new_files_again_and_again(tmp_path: Path)
         for thread in threads:
             thread.join()
     assert problems == []
+
+
+def test_a_source_whose_documents_were_being_cut_still_has_them_to_cut(tmp_path: Path) -> None:
+    number = next(m.number for m in MIGRATIONS if m.name == "chunking_version")
+    database_at(tmp_path / DATABASE_NAME, number - 1)
+    connection = apsw.Connection(str(tmp_path / DATABASE_NAME))
+    connection.execute(
+        """UPDATE sources SET definition = '{"chunking_unfinished": true, "table": "t"}'
+           WHERE source_id = 1"""
+    )
+    connection.close()
+    store = open_store(store_url(tmp_path), Limits())
+    try:
+        sources = Kept(store, Limits()).upkeep(lambda work: work.sources.all())
+        assert [(source.source_id, source.is_cut) for source in sources] == [(1, False), (2, True)]
+    finally:
+        store.close()

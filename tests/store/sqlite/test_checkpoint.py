@@ -14,7 +14,7 @@ import pytest
 
 from tests.store.kept import EVERYTHING, Kept
 from zibaldone.limits import Limits
-from zibaldone.store.open import DATABASE_NAME, open_store
+from zibaldone.store.open import DATABASE_NAME, open_store, store_url
 from zibaldone.store.port import Reader
 from zibaldone.store.sqlite import checkpoint
 
@@ -31,7 +31,7 @@ def kept(
     monkeypatch.setattr(checkpoint, "_DUE_PAGES", DUE)
     monkeypatch.setattr(checkpoint, "_LARGE_PAGES", LARGE)
     limits = replace(Limits(), write_wait_seconds_max=request.param)
-    store = open_store(tmp_path, limits)
+    store = open_store(store_url(tmp_path), limits)
     yield Kept(store, limits)
     store.close()
 

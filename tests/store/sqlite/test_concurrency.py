@@ -16,12 +16,12 @@ import httpx2 as httpx
 import pytest
 
 from tests.server import Server, clean_environment
-from tests.store.invariants import broken_invariants
 from tests.store.kept import ACTOR, EVERYTHING, Kept
+from tests.store.sqlite.invariants import broken_invariants
 from zibaldone.access.principal import Tenant
 from zibaldone.keep.create import NewDocument, create
 from zibaldone.limits import Limits
-from zibaldone.store.open import DATABASE_NAME, open_store
+from zibaldone.store.open import DATABASE_NAME, open_store, store_url
 
 
 def at_once(
@@ -204,14 +204,14 @@ def test_several_processes_share_a_file(tmp_path: Path) -> None:
 @pytest.fixture
 def held(tmp_path: Path) -> apsw.Connection:
     """Another process's connection to the file, to take the write lock with."""
-    open_store(tmp_path / "data", Limits()).close()
+    open_store(store_url(tmp_path / "data"), Limits()).close()
     return apsw.Connection(str(tmp_path / "data" / DATABASE_NAME))
 
 
 def test_a_write_that_is_cancelled_while_it_waits_never_happens(
     tmp_path: Path, held: apsw.Connection
 ) -> None:
-    store = open_store(tmp_path / "data", Limits())
+    store = open_store(store_url(tmp_path / "data"), Limits())
     kept = Kept(store, Limits())
     held.execute("BEGIN IMMEDIATE")
 
@@ -251,7 +251,7 @@ def test_a_call_that_timed_out_behind_a_lock_was_not_carried_out(
 def test_quick_reads_go_on_while_another_process_writes(
     tmp_path: Path, held: apsw.Connection
 ) -> None:
-    store = open_store(tmp_path / "data", Limits())
+    store = open_store(store_url(tmp_path / "data"), Limits())
     kept = Kept(store, Limits())
     kept.create("a", "zebra")
     held.execute("BEGIN IMMEDIATE")

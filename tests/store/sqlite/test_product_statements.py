@@ -1,14 +1,19 @@
-"""What a list asks of the database: a bounded page, never a count, never everything."""
+"""What the product asks of the file: a page of bounded size for a list, one join for a search."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import apsw
 import pytest
 
 from tests.keep.runtimes import Caller, opened
+from tests.web.rag import CORPUS, SEARCHES, asking
+from zibaldone import settings as configuration
+from zibaldone.wiring.runtime import build_runtime
 
 
 class Trace:
@@ -105,3 +110,31 @@ def test_no_pattern_is_matched(traced: tuple[Caller, Trace]) -> None:
         caller("list_documents", prefix=prefix)
     assert trace.selects
     assert not [one for one in trace.selects if "LIKE" in one or "GLOB" in one]
+
+
+@pytest.mark.requirement("RAG-88")
+@pytest.mark.parametrize("tool", SEARCHES)
+def test_hits_are_joined_in_one_statement(data: Path, tool: str) -> None:
+    trace = Trace()
+    apsw.connection_hooks.append(trace.attach)
+    runtime = build_runtime(
+        configuration.load({"data": str(data), "embedder": "hashed"}, environment={})
+    )
+    try:
+        caller = Caller(runtime)
+        for post in CORPUS[:40]:
+            caller("upload_document", path=post.doc_id, content=post.body)
+        assert runtime.index is not None
+        asyncio.run(runtime.index.drain())
+        caller(tool, **asking(tool, k=1))  # reads the vectors into memory
+        counts = []
+        for k in (2, 30):
+            trace.clear()
+            assert len(caller(tool, **asking(tool, k=k))["results"]) == k
+            counts.append(len(trace.selects))
+            joins = [one for one in trace.selects if "D.METADATA" in one]
+            assert len(joins) == 1
+        assert counts[0] == counts[1], "no more statements for more hits"
+    finally:
+        runtime.store.close()
+        apsw.connection_hooks.remove(trace.attach)

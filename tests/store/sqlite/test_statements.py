@@ -30,7 +30,10 @@ OPERATORS = "keys are the operator's, no tenant's"
 PIPELINE = "the index pipeline serves all tenants, by storage key; no tool is given it"
 BY_MEMORY = "what it brings is masked by namespace, in memory or by the statement beside it"
 WHOLE_INDEX = "measures the index itself, as its ranking does; says nothing of a document"
-PIPELINE_FILES = ("index.", "sources.", "queue.")
+UPKEEP = tuple(
+    f"{subject}."
+    for subject in ("outbox_upkeep", "models", "vector_upkeep", "consistency", "sources", "queue")
+)
 WITHOUT_NAMESPACE = {
     "documents.insert_body": BY_KEY,
     "documents.replace_body": BY_KEY,
@@ -50,17 +53,13 @@ WITHOUT_NAMESPACE = {
     "chunks.delete": BY_KEY,
     "chunks.delete_terms": BY_KEY,
     "chunks.delete_vectors": BY_KEY,
-    "chunks.log_vectors": BY_KEY,
     "documents.put_facets": BY_KEY,
     "documents.delete_facets": BY_KEY,
     "documents.put_tag": BY_KEY,
     "documents.delete_tags": BY_KEY,
-    **{
-        name: PIPELINE
-        for name in ALL
-        if name.startswith(PIPELINE_FILES) and name != "sources.visible"
-    },
+    **{name: PIPELINE for name in ALL if name.startswith(UPKEEP) and name != "sources.visible"},
     "sources.definition": BY_KEY,
+    **{name: PIPELINE for name in ALL if name.startswith("vector_log.")},
     "vectors.model": BY_MEMORY,
     "vectors.newest_change": BY_MEMORY,
     "vectors.changed_chunks": BY_MEMORY,
@@ -210,6 +209,7 @@ KEYS = re.compile("SCAN (json_each|[a-z]) VIRTUAL TABLE INDEX 1:")
     [
         *("chunks.views", "chunks.views_at", "chunks.documents_of", "vectors.some_vectors"),
         *("vectors.visible", "vectors.identified"),
+        *("sources.texts", "vector_upkeep.states", "vector_upkeep.put"),
     ],
 )
 def test_what_goes_by_a_list_of_keys_begins_with_it(fresh: apsw.Connection, name: str) -> None:
@@ -229,13 +229,12 @@ def test_what_goes_by_a_list_of_keys_begins_with_it(fresh: apsw.Connection, name
         ),
         ("vectors.newest_change", "SEARCH vector_changes"),
         ("vectors.vectors_page", "SEARCH v USING PRIMARY KEY (model_id=? AND chunk_key>?"),
-        ("index.pending_lag", "SEARCH documents USING INDEX documents_unready (vector_status=?)"),
-        ("index.has_due", "SEARCH outbox USING INDEX outbox_due (not_before_us<?)"),
-        ("index.unqueued_page", "SEARCH d USING INTEGER PRIMARY KEY (rowid>?)"),
-        ("index.lacking_page", "SEARCH d USING INTEGER PRIMARY KEY (rowid>?)"),
+        ("consistency.lag", "SEARCH documents USING INDEX documents_unready (vector_status=?)"),
+        ("outbox_upkeep.has_due", "SEARCH outbox USING INDEX outbox_due (not_before_us<?)"),
+        ("consistency.unqueued_page", "SEARCH d USING INTEGER PRIMARY KEY (rowid>?)"),
+        ("vector_upkeep.lacking_page", "SEARCH d USING INTEGER PRIMARY KEY (rowid>?)"),
         ("sources.definition", "SEARCH sources USING INTEGER PRIMARY KEY (rowid=?)"),
-        ("sources.documents", "SEARCH documents USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
-        ("sources.text", "SEARCH d USING INTEGER PRIMARY KEY (rowid=?)"),
+        ("sources.stale", "SEARCH d USING INTEGER PRIMARY KEY (rowid>?)"),
     ],
 )
 def test_what_is_asked_often_or_of_much_walks_no_more_than_it_must(
@@ -248,7 +247,7 @@ def test_what_is_asked_often_or_of_much_walks_no_more_than_it_must(
 
 
 def test_leasing_takes_the_head_of_the_queue_without_sorting_it(fresh: apsw.Connection) -> None:
-    found = plan(fresh, "index.lease")
+    found = plan(fresh, "outbox_upkeep.lease")
     assert "TEMP B-TREE" not in found
     assert "SEARCH l USING INDEX outbox_by_document (document_key=?)" in found
 

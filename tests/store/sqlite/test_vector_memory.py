@@ -8,18 +8,20 @@ from pathlib import Path
 
 import pytest
 
+from tests.store.backends import Sqlite
 from tests.store.kept import HASHED, Kept, Two
-from zibaldone.errors import VectorsLoading
+from zibaldone.errors import VectorsUnavailable
 from zibaldone.limits import Limits
-from zibaldone.store.open import open_store
+from zibaldone.store.open import open_store, store_url
 from zibaldone.store.port import Reader
+from zibaldone.store.sqlite import vector_log
 from zibaldone.store.sqlite import vectors as sqlite_vectors
 
 
 @pytest.fixture
 def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Two]:
     limits = Limits()
-    first, second = open_store(tmp_path, limits), open_store(tmp_path, limits)
+    first, second = open_store(store_url(tmp_path), limits), open_store(store_url(tmp_path), limits)
     two = Two(Kept(first, limits), Kept(second, limits))
     for number in range(30):
         two.here.create(f"d/{number}", f"zebra {number}")
@@ -40,19 +42,19 @@ def searched(two: Two) -> tuple[list[tuple[str, float]], int]:
     for waited in range(50):
         try:
             return two.there.nearest("zebra"), waited
-        except VectorsLoading:
+        except VectorsUnavailable:
             continue
     raise AssertionError("it is never all there")
 
 
 def test_a_search_that_cannot_wait_says_so_and_the_next_goes_on(filled: Two) -> None:
-    with pytest.raises(VectorsLoading):
+    with pytest.raises(VectorsUnavailable):
         filled.there.nearest("zebra")
     assert len(finished(filled)) == 30
 
 
 def test_what_changes_meanwhile_is_not_lost(filled: Two) -> None:
-    with pytest.raises(VectorsLoading):
+    with pytest.raises(VectorsUnavailable):
         filled.there.nearest("zebra")
     filled.here.delete("d/0")  # read already
     filled.here.delete("d/29")  # to be read
@@ -66,17 +68,17 @@ def test_what_changes_meanwhile_is_not_lost(filled: Two) -> None:
 
 
 def test_a_load_that_is_overtaken_by_a_drop_begins_again(filled: Two) -> None:
-    with pytest.raises(VectorsLoading):
+    with pytest.raises(VectorsUnavailable):
         filled.there.nearest("zebra")
-    model_id = filled.here.maintain(lambda work: work.model_id(HASHED.identity, 64, 0))
-    filled.here.maintain(lambda work: work.drop_vectors(model_id, 20))
+    model_id = filled.here.upkeep(lambda work: work.models.id(HASHED.identity, 64, 0))
+    filled.here.upkeep(lambda work: work.vectors.drop(model_id, 20))
     assert len(finished(filled)) == 10
 
 
 def test_a_server_reads_ahead(filled: Two) -> None:
-    asyncio.run(filled.there.store.load_vectors(HASHED.identity))
+    asyncio.run(filled.there.store.prepare_model(HASHED.identity))
     assert len(filled.there.nearest("zebra")) == 30
-    asyncio.run(filled.there.store.load_vectors("no such model"))
+    asyncio.run(filled.there.store.prepare_model("no such model"))
 
 
 def test_an_older_snapshot_does_not_bring_back_what_is_gone(filled: Two) -> None:
@@ -87,12 +89,12 @@ def test_an_older_snapshot_does_not_bring_back_what_is_gone(filled: Two) -> None
         # The snapshot is taken by the first statement.
         reader.documents.get("d/29")
         filled.here.delete("d/29")
-        with pytest.raises(VectorsLoading):
+        with pytest.raises(VectorsUnavailable):
             filled.there.nearest("zebra")
         for _ in range(50):
             try:
                 reader.vectors.search(HASHED.identity, query, 50)
-            except VectorsLoading:
+            except VectorsUnavailable:
                 continue
             return
         raise AssertionError("it is never all there")
@@ -131,7 +133,7 @@ def test_the_log_of_changes_is_followed_in_steps(filled: Two) -> None:
 def test_the_log_grows_while_it_is_followed(filled: Two) -> None:
     assert len(finished(filled)) == 30
     expected = changed_much(filled)
-    with pytest.raises(VectorsLoading):
+    with pytest.raises(VectorsUnavailable):
         filled.there.nearest("zebra")
     filled.here.delete("d/20")  # not in the steps so far
     filled.here.delete("e/0")  # created in a step to come
@@ -144,8 +146,8 @@ def test_the_log_grows_while_it_is_followed(filled: Two) -> None:
 def test_a_drop_late_in_the_log_begins_again(filled: Two) -> None:
     assert len(finished(filled)) == 30
     expected = changed_much(filled)
-    model_id = filled.here.maintain(lambda work: work.model_id(HASHED.identity, 64, 0))
-    filled.here.maintain(lambda work: work.drop_vectors(model_id, 5))
+    model_id = filled.here.upkeep(lambda work: work.models.id(HASHED.identity, 64, 0))
+    filled.here.upkeep(lambda work: work.vectors.drop(model_id, 5))
     found = {text for text, _ in finished(filled)}
     assert len(found) == len(expected) - 5
     assert found < expected
@@ -163,7 +165,7 @@ def test_who_is_too_far_behind_begins_again(filled: Two, monkeypatch: pytest.Mon
 def test_a_server_follows_the_log_ahead_of_searches(filled: Two) -> None:
     assert len(finished(filled)) == 30
     expected = changed_much(filled)
-    asyncio.run(filled.there.store.load_vectors(HASHED.identity))
+    asyncio.run(filled.there.store.prepare_model(HASHED.identity))
     assert {text for text, _ in filled.there.nearest("zebra")} == expected
 
 
@@ -179,13 +181,13 @@ def test_an_older_snapshot_in_the_middle_of_the_log(filled: Two) -> None:
         filled.here.delete("d/29")
         filled.here.update("d/19", body="zebra at last")
         filled.here.index()
-        with pytest.raises(VectorsLoading):
+        with pytest.raises(VectorsUnavailable):
             filled.there.nearest("zebra")
         for _ in range(50):
             try:
                 found.extend(key for key, _ in reader.vectors.search(HASHED.identity, query, 50))
                 return
-            except VectorsLoading:
+            except VectorsUnavailable:
                 continue
         raise AssertionError("it is never all there")
 
@@ -195,3 +197,29 @@ def test_an_older_snapshot_in_the_middle_of_the_log(filled: Two) -> None:
     assert "zebra at last" in texts
     assert not texts & {"zebra 29", "zebra 9 anew"}
     assert len(texts) == 28
+
+
+def test_whatever_adds_to_the_log_of_changes_keeps_it_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vector_log, "VECTOR_CHANGES_KEPT", 3)
+    limits, tables = Limits(), Sqlite(tmp_path)
+    store = tables.open(limits)
+    kept = Kept(store, limits)
+
+    def log_rows() -> list[int]:
+        return [row[0] for row in tables.query("SELECT change_key FROM vector_changes")]
+
+    try:
+        for number in range(8):
+            kept.create(f"d/{number}", f"zebra {number}")
+        kept.index()
+        assert log_rows() == [6, 7, 8]
+        for number in range(4):  # a write that removes chunks trims as well
+            kept.delete(f"d/{number}")
+        assert log_rows() == [10, 11, 12]
+        model_id = kept.upkeep(lambda work: work.models.id(HASHED.identity, 64, 0))
+        kept.upkeep(lambda work: work.vectors.drop(model_id, 100))
+        assert log_rows() == [11, 12, 13]
+    finally:
+        store.close()

@@ -19,11 +19,11 @@ import apsw
 import pytest
 
 from tests.server import COMMAND, Server, clean_environment, free_port, run_cli
-from tests.store.invariants import broken_invariants
 from tests.store.kept import EVERYTHING, Kept
+from tests.store.sqlite.invariants import broken_invariants
 from zibaldone.errors import Internal, NotFound, StorageCorrupt, StorageFull, ZibaldoneError
 from zibaldone.limits import Limits
-from zibaldone.store.open import DATABASE_NAME, open_store
+from zibaldone.store.open import DATABASE_NAME, open_store, store_url
 from zibaldone.store.port import Reader
 from zibaldone.store.sqlite.faults import as_storage_error
 from zibaldone.text.query import parse_query
@@ -135,7 +135,7 @@ def test_a_file_that_may_not_grow_refuses_writes_until_it_may(data: Path) -> Non
 
 
 def test_a_database_at_its_largest_refuses_writes_until_it_may_grow(data: Path) -> None:
-    store = open_store(data, Limits())
+    store = open_store(store_url(data), Limits())
     kept = Kept(store, Limits())
     raw = store._writer._connection.raw  # type: ignore[attr-defined]
     kept.create("a", BODY)
@@ -153,7 +153,7 @@ def test_a_database_at_its_largest_refuses_writes_until_it_may_grow(data: Path) 
 
 
 def test_of_writes_that_wait_together_a_full_database_keeps_only_whole_ones(data: Path) -> None:
-    store = open_store(data, Limits())
+    store = open_store(store_url(data), Limits())
     kept = Kept(store, Limits())
     raw = store._writer._connection.raw  # type: ignore[attr-defined]
     kept.create("a", BODY)
@@ -191,7 +191,7 @@ def closable(tmp_path: Path) -> Iterator[Path]:
     """A folder with a database, to which rights are about to be taken away."""
     if IS_ROOT and shutil.which("setpriv") is None:
         pytest.skip("root needs setpriv to be refused anything")
-    store = open_store(tmp_path / "deep" / "data", Limits())
+    store = open_store(store_url(tmp_path / "deep" / "data"), Limits())
     Kept(store, Limits()).create("a", "zebra")
     store.close()
     yield tmp_path / "deep" / "data"
@@ -235,7 +235,7 @@ def test_what_may_not_be_written_is_named(closable: Path, close: Callable[[Path]
 
 
 def test_a_read_only_disk_is_named(small_disk: Path) -> None:
-    store = open_store(small_disk / "data", Limits())
+    store = open_store(store_url(small_disk / "data"), Limits())
     Kept(store, Limits()).create("a", "zebra")
     store.close()
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
@@ -288,7 +288,7 @@ def test_a_file_that_is_no_database_is_named_and_left_alone(data: Path, content:
     data.mkdir()
     (data / DATABASE_NAME).write_bytes(content)
     with pytest.raises(StorageCorrupt, match="is not an SQLite database"):
-        open_store(data, Limits())
+        open_store(store_url(data), Limits())
     assert [(file.name, file.read_bytes()) for file in data.iterdir()] == [(DATABASE_NAME, content)]
 
 
@@ -301,7 +301,7 @@ def test_a_server_does_not_start_on_a_file_that_is_no_database(data: Path) -> No
 
 
 def test_a_check_of_a_file_that_is_gone_says_so(data: Path) -> None:
-    store = open_store(data, Limits())
+    store = open_store(store_url(data), Limits())
     (data / DATABASE_NAME).unlink()
     with pytest.raises(ZibaldoneError, match="No such file"):
         asyncio.run(store.check())
@@ -327,7 +327,7 @@ def test_a_file_in_place_of_the_folder_is_named(data: Path) -> None:
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database in use, to be damaged in copies."""
     folder = tmp_path_factory.mktemp("sound")
-    store = open_store(folder, Limits())
+    store = open_store(store_url(folder), Limits())
     kept = Kept(store, Limits())
     for number in range(60):
         body = f"# Title {number}\n\nZebra número {number}. " + "Some words. " * 10 * (number % 7)
@@ -384,7 +384,7 @@ def test_damage_in_the_middle_is_always_said_in_the_same_way(sound: Path, tmp_pa
         shutil.copyfile(sound, folder / DATABASE_NAME)
         damage(folder / DATABASE_NAME, random.Random(seed))
         try:
-            store = open_store(folder, Limits())
+            store = open_store(store_url(folder), Limits())
         except StorageCorrupt:
             continue
         kept = Kept(store, Limits())
@@ -413,7 +413,7 @@ def test_a_body_that_is_no_longer_what_was_written_is_found(sound: Path, tmp_pat
     (tmp_path / DATABASE_NAME).write_bytes(
         content.replace("número 33".encode(), "número 34".encode())
     )
-    store = open_store(tmp_path, Limits())
+    store = open_store(store_url(tmp_path), Limits())
     check = asyncio.run(store.check(thorough=True))
     assert check.problems == ("The body of 'd/33' is not the one that was written.",)
     assert asyncio.run(store.check()).ok
@@ -454,7 +454,7 @@ def test_a_server_on_a_damaged_file_serves_what_it_can(sound: Path, data: Path) 
 @pytest.fixture
 def locking(data: Path) -> Iterator[apsw.Connection]:
     """Another process, about to keep the write lock."""
-    open_store(data, Limits()).close()
+    open_store(store_url(data), Limits()).close()
     connection = apsw.Connection(str(data / DATABASE_NAME))
     yield connection
     connection.close()
@@ -486,20 +486,21 @@ def test_a_new_file_that_another_process_is_making_is_waited_for(data: Path) -> 
     connection = apsw.Connection(str(data / DATABASE_NAME))
     connection.execute("BEGIN EXCLUSIVE")
     with pytest.raises(ZibaldoneError) as refused:
-        open_store(data, replace(Limits(), write_wait_seconds_max=0.1))
+        open_store(store_url(data), replace(Limits(), write_wait_seconds_max=0.1))
     assert refused.value.code == "STORAGE_UNAVAILABLE"
     connection.execute("ROLLBACK")
     connection.close()
-    open_store(data, Limits()).close()
+    open_store(store_url(data), Limits()).close()
 
 
 def test_a_process_that_runs_out_of_file_handles_says_so(data: Path) -> None:
     code = (
         "import resource, sys; from pathlib import Path\n"
-        "from zibaldone.limits import Limits; from zibaldone.store.open import open_store\n"
+        "from zibaldone.limits import Limits\n"
+        "from zibaldone.store.open import open_store, store_url\n"
         "from zibaldone.errors import ZibaldoneError\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (12, 12))\n"
-        "try: open_store(Path(sys.argv[1]), Limits())\n"
+        "try: open_store(store_url(Path(sys.argv[1])), Limits())\n"
         "except ZibaldoneError as error: print(error.code)\n"
     )
     done = subprocess.run(

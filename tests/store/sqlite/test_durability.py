@@ -18,10 +18,10 @@ import httpx2 as httpx
 import pytest
 
 from tests.server import Server, clean_environment
-from tests.store.invariants import broken_invariants
 from tests.store.kept import Kept
+from tests.store.sqlite.invariants import broken_invariants
 from zibaldone.limits import Limits
-from zibaldone.store.open import DATABASE_NAME, open_store
+from zibaldone.store.open import DATABASE_NAME, open_store, store_url
 from zibaldone.store.sqlite.store import SqliteStore
 
 REPOSITORY = Path(__file__).parents[2]
@@ -207,7 +207,7 @@ def test_every_acknowledged_write_survives_kill_9(tmp_path: Path) -> None:
         for client in clients:
             settle(client, read_through(server))
     assert sum(client.writes for client in clients) >= 1_000
-    store = open_store(tmp_path / "data", Limits())
+    store = open_store(store_url(tmp_path / "data"), Limits())
     assert_found_by_words(Kept(store, Limits()), clients)
     store.close()
     assert broken_invariants(tmp_path / "data" / DATABASE_NAME) == {}
@@ -293,10 +293,10 @@ TRACED = """
 import asyncio, os, sys
 from pathlib import Path
 from zibaldone.limits import Limits
-from zibaldone.store.open import open_store
+from zibaldone.store.open import open_store, store_url
 from tests.store.kept import Kept
 
-kept = Kept(open_store(Path(sys.argv[1]), Limits()), Limits())
+kept = Kept(open_store(store_url(Path(sys.argv[1])), Limits()), Limits())
 os.write(1, b"begin")
 for number in range(5):
     kept.create(f"d/{number}", "text " * 500)
@@ -333,7 +333,7 @@ def test_the_wal_is_on_disk_before_a_write_is_acknowledged(tmp_path: Path) -> No
 
 def test_closing_leaves_one_whole_file(tmp_path: Path) -> None:
     """So that copying zibaldone.db of a stopped server is a backup."""
-    store = open_store(tmp_path, Limits())
+    store = open_store(store_url(tmp_path), Limits())
     Kept(store, Limits()).create("a", "zebra")
     store.close()
     assert [file.name for file in tmp_path.iterdir()] == [DATABASE_NAME]
@@ -353,7 +353,7 @@ def test_the_invariants_notice_what_is_missing(tmp_path: Path) -> None:
         "UPDATE documents SET deleted_at_us = 1 WHERE document_key = 1",
         "DELETE FROM documents WHERE document_key = 1",
     )
-    store = open_store(tmp_path / "data", Limits())
+    store = open_store(store_url(tmp_path / "data"), Limits())
     kept = Kept(store, Limits())
     kept.create("a", "one")
     kept.update("a", body="two")
