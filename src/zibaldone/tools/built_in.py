@@ -15,6 +15,7 @@ from zibaldone.tools.documents import (
     update_document,
     upload_document,
 )
+from zibaldone.tools.exchange import import_documents
 from zibaldone.tools.rag import (
     admin,
     get_chunks,
@@ -59,4 +60,6 @@ TOOLS: tuple[AnyTool, ...] = (
     sources.LIST,
     sources.SHOW,
     sources.SET,
+    import_documents.IMPORT,
+    import_documents.PREVIEW,
 )
