@@ -376,10 +376,6 @@ class Store(Protocol):
         """
         ...
 
-    def read_now(self, tenant: Tenant, work: Callable[[Reader], T]) -> T:
-        """For reads of a known small cost (one id, one page): no hand-over where none is needed."""
-        ...
-
     async def write(self, tenant: Tenant, work: Callable[[Writer], T]) -> T:
         """Run atomically; returns once the commit is durable.
 

@@ -97,7 +97,6 @@ class SqliteStore:
     def __init__(self, path: Path, limits: Limits) -> None:
         self._path = path
         self._limits = limits
-        self._quick_seconds_max = min(_QUICK_SECONDS_MAX, limits.query_seconds_max)
         self._closed = False
         self._memory = VectorMemory()
         wait = limits.write_wait_seconds_max
@@ -138,11 +137,6 @@ class SqliteStore:
             )
         finally:
             self._readers.put(connection)
-
-    def read_now(self, tenant: Tenant, work: Callable[[Reader], T]) -> T:
-        return self._quick.read(
-            lambda raw: work(Session(raw, tenant, self._memory)), self._quick_seconds_max
-        )
 
     async def write(self, tenant: Tenant, work: Callable[[Writer], T]) -> T:
         return await asyncio.wrap_future(
