@@ -252,6 +252,51 @@ JOB_CRASHES_MAX = 20
 """Workers that may end while they hold a job before it is parked. More than the attempts that may
 fail: a worker is mostly killed for reasons that have nothing to do with its job."""
 
+JOB_LEASE_SECONDS = 30.0
+"""A job whose process died is taken up by another after this, unless its kind says otherwise."""
+
+JOB_TRIES_MAX = 5
+"""Attempts at a job that may fail before it is parked, unless its kind says otherwise."""
+
+JOB_DONE_KEPT_SECONDS = 7 * 86_400.0
+"""How long a job that is done or cancelled can be looked at, unless its kind says otherwise."""
+
+JOB_PARKED_KEPT_SECONDS = 30 * 86_400.0
+"""How long a job that failed for good waits for somebody to retry it."""
+
+JOB_PURGE_EVERY_SECONDS = 600.0
+"""How often jobs that ended long ago are removed."""
+
+JOB_PURGE_BATCH = 1_000
+"""Jobs removed in one transaction."""
+
+JOB_PROGRESS_SECONDS = 1.0
+"""Between two writes of a job's progress; what is said more often is not written."""
+
+JOB_CANCEL_GRACE_SECONDS = 10.0
+"""How long a handler may take to stop by itself once its job is to be cancelled."""
+
+JOB_RESULT_BYTES_MAX = 256 * KIB
+"""A job's result, as JSON. What is larger is a document."""
+
+JOB_ERROR_CHARS_MAX = 500
+"""What is kept of the reason why a job failed."""
+
+TASK_PAUSE_SECONDS_MIN = 1.0
+"""Before a background task that died is started again; doubled each time it dies again soon."""
+
+TASK_PAUSE_SECONDS_MAX = 60.0
+"""The longest such pause: what was in its way may be gone."""
+
+TASK_STABLE_SECONDS = 120.0
+"""A task that has run so long since its last start is well again."""
+
+TASK_STOP_SECONDS_MAX = 10.0
+"""How long a server that stops waits for its background tasks."""
+
+CRON_CHARS_MAX = 200
+"""A cron expression."""
+
 COMPLETIONS_MAX = 100
 """Values in one answer of completion/complete (a limit of the protocol)."""
 
@@ -413,6 +458,7 @@ assert CHUNK_RESPONSE_BYTES_MAX + 6 * RAG_IDS_MAX * CHUNK_ID_CHARS_MAX < RAG_RES
 assert SEARCH_LIMIT_DEFAULT <= SEARCH_LIMIT_MAX  # noqa: S101
 assert INDEX_BATCH_DOCUMENTS <= INDEX_BATCH_CHUNKS  # noqa: S101
 assert 2 * INDEX_RENEW_SECONDS < INDEX_LEASE_SECONDS < INDEX_LAG_ALERT_SECONDS  # noqa: S101
+assert TASK_PAUSE_SECONDS_MAX < TASK_STABLE_SECONDS  # noqa: S101
 assert 2 * INDEX_WORKER_RENEW_SECONDS < INDEX_WORKER_ALIVE_SECONDS  # noqa: S101
 assert Limits().issuer_keys_fresh_seconds < Limits().issuer_keys_stale_seconds_max  # noqa: S101
 assert Limits().document_body_bytes_max < Limits().request_body_bytes_max  # noqa: S101
