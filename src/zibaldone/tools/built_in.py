@@ -15,6 +15,7 @@ from zibaldone.tools.documents import (
     update_document,
     upload_document,
 )
+from zibaldone.tools.exchange import import_documents
 from zibaldone.tools.rag import (
     admin,
     get_chunks,
@@ -52,4 +53,6 @@ TOOLS: tuple[AnyTool, ...] = (
     index.REINDEX,
     index.AUDIT,
     index.CLEANUP,
+    import_documents.IMPORT,
+    import_documents.PREVIEW,
 )
