@@ -68,7 +68,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import orjson
 
@@ -350,12 +350,6 @@ class VectorReads(Protocol):
         ...
 
 
-class OutboxWrites(Protocol):
-    def add(self, document: Document, kind: Literal["index", "remove"]) -> None:
-        """Tell the index pipeline, in the same transaction, that the document changed."""
-        ...
-
-
 class JobReads(Protocol):
     """A tenant sees the jobs of its namespace. One that is limited to a folder sees the jobs about
     documents in it, and those that were added by callers limited to it, or to a part of it."""
@@ -463,8 +457,6 @@ class Writer(Protocol):
     def lexical(self) -> LexicalReads: ...
     @property
     def sources(self) -> SourceWrites: ...
-    @property
-    def outbox(self) -> OutboxWrites: ...
     @property
     def jobs(self) -> JobReads: ...
     @property

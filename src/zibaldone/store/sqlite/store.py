@@ -22,7 +22,7 @@ from zibaldone.store.sqlite.chunks import Chunks
 from zibaldone.store.sqlite.connection import Connection
 from zibaldone.store.sqlite.documents import Documents, Revisions
 from zibaldone.store.sqlite.jobs import Jobs, Queue
-from zibaldone.store.sqlite.journal import Audit, Outbox
+from zibaldone.store.sqlite.journal import Audit
 from zibaldone.store.sqlite.lexical import Lexical
 from zibaldone.store.sqlite.place import description_of
 from zibaldone.store.sqlite.schema import prepare
@@ -75,10 +75,6 @@ class Session:
     @cached_property
     def sources(self) -> Sources:
         return Sources(self._raw, self._tenant)
-
-    @cached_property
-    def outbox(self) -> Outbox:
-        return Outbox(self._raw)
 
     @cached_property
     def jobs(self) -> Jobs:
