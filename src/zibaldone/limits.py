@@ -89,6 +89,10 @@ LIST_LIMIT_MAX = 100
 LIST_OFFSET_MAX = 10_000
 """Skipping costs time for each row. Beyond this, use a cursor or a longer prefix."""
 
+READ_INLINE_CHARS_MAX = 16_384
+"""Bodies up to this length are read on the event loop, in some fifty microseconds; longer ones in a
+thread."""
+
 READ_CUT_CHARS = 500
 """What get_document returns unless asked for more: enough to decide, cheap in tokens."""
 

@@ -7,7 +7,7 @@ with its own, so a history never has a gap.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
@@ -17,10 +17,11 @@ from zibaldone.keep.metadata import merged
 from zibaldone.limits import REVISION_MAX, Limits
 from zibaldone.model.document import Document, Revision
 from zibaldone.model.instant import now_us
+from zibaldone.model.job import NewJob
 from zibaldone.store.port import (
     AuditEntry,
     AuditWrites,
-    OutboxWrites,
+    QueueWrites,
     Reader,
     Writer,
 )
@@ -212,14 +213,14 @@ def _says(document: Document) -> tuple[object, ...]:
 
 
 class _Arriving:
-    """A writer that tells the outbox and the audit trail when a document came in.
+    """A writer that tells the queue and the audit trail when a document came in.
 
     Its own times and operation are those of the place where it was written.
     """
 
     def __init__(self, writer: Writer, at_us: int) -> None:
         self._writer = writer
-        self.outbox = _ArrivingOutbox(writer.outbox, at_us)
+        self.queue = _ArrivingQueue(writer.queue, at_us)
         self.audit = _ArrivingAudit(writer.audit, at_us)
 
     def __getattr__(self, name: str) -> Any:
@@ -227,12 +228,12 @@ class _Arriving:
 
 
 @dataclass(frozen=True, slots=True)
-class _ArrivingOutbox:
-    outbox: OutboxWrites
+class _ArrivingQueue:
+    queue: QueueWrites
     at_us: int
 
-    def add(self, document: Document, kind: Literal["index", "remove"]) -> None:
-        self.outbox.add(replace(document, updated_at_us=self.at_us), kind)
+    def add(self, jobs: Iterable[NewJob]) -> list[str]:
+        return self.queue.add(replace(job, created_at_us=self.at_us) for job in jobs)
 
 
 @dataclass(frozen=True, slots=True)
