@@ -140,7 +140,7 @@ def _named(known: list[Source], name: str, namespace: str | None) -> Source:
     if len(named) > 1:
         namespaces = sorted(source.namespace for source in named)
         raise Ambiguous(
-            f"Several namespaces have a source {name!r}: {', '.join(namespaces)}. Name one.",
+            f"Several namespaces have a source {name!r}: {', '.join(namespaces)}. Add one.",
             source=name,
             namespaces=namespaces,
         )
