@@ -80,8 +80,10 @@ class Documents:
         place = self._place(prefix, after, offset)
         if place is None:
             return []
-        found = self._raw.execute(_SQL["heads" + place.is_open], {**place.values, "limit": limit})
-        return [rows.head(row) for row in found]
+        selected = self._raw.execute(
+            _SQL["heads" + place.is_open], {**place.values, "limit": limit}
+        )
+        return [rows.head(row) for row in selected]
 
     def listing(
         self, prefix: str, *, after: str | None = None, offset: int = 0, limit: int
@@ -202,7 +204,7 @@ class Revisions:
         self._tenant = tenant
 
     def page(self, document: Document, *, before: int | None, limit: int) -> list[Revision]:
-        found = self._raw.execute(
+        selected = self._raw.execute(
             _REVISIONS["page"],
             {
                 **self._values(document),
@@ -210,7 +212,7 @@ class Revisions:
                 "limit": limit,
             },
         )
-        return [rows.revision(document.document_id, row) for row in found]
+        return [rows.revision(document.document_id, row) for row in selected]
 
     def get(self, document: Document, revision: int) -> Revision | None:
         row = self._raw.execute(
