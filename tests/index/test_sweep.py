@@ -20,9 +20,10 @@ from zibaldone.errors import EmbedderUnavailable
 from zibaldone.index import sweep
 from zibaldone.index.reindex import fill
 from zibaldone.index.worker import IndexWorker
-from zibaldone.keep.imports import Incoming, import_documents
+from zibaldone.keep.imports import import_documents
 from zibaldone.limits import INDEX_LAG_ALERT_SECONDS, INDEX_SWEEP_DOCUMENTS, Limits
 from zibaldone.model.document import Document
+from zibaldone.model.incoming import Incoming
 from zibaldone.model.instant import now_us
 
 T = TypeVar("T")

@@ -16,8 +16,9 @@ from tests.store.backends import Sqlite
 from tests.store.kept import ACTOR, Kept
 from zibaldone.index import sweep
 from zibaldone.index.worker import Batch, IndexWorker
-from zibaldone.keep.imports import Incoming, import_documents
+from zibaldone.keep.imports import import_documents
 from zibaldone.limits import INDEX_BATCH_DOCUMENTS, INDEX_TRIES_MAX
+from zibaldone.model.incoming import Incoming
 from zibaldone.model.instant import now_us
 from zibaldone.model.job import VECTORS, NewJob
 from zibaldone.model.point import point_id

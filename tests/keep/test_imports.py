@@ -12,9 +12,10 @@ import pytest
 from zibaldone.access.principal import LOCAL
 from zibaldone.errors import StorageFull
 from zibaldone.keep.commit import Actor
-from zibaldone.keep.imports import Imported, Incoming, import_documents
+from zibaldone.keep.imports import import_documents
 from zibaldone.limits import Limits
 from zibaldone.model.document import Document, Revision
+from zibaldone.model.incoming import Imported, Incoming
 from zibaldone.model.instant import now_us
 from zibaldone.store.open import open_store, store_url
 from zibaldone.store.port import Store, Writer
