@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from zibaldone.errors import InvalidArgument, RequestError
 from zibaldone.keep.commit import Actor, commit, vector_status
