@@ -15,6 +15,7 @@ from zibaldone.tools.documents import (
     update_document,
     upload_document,
 )
+from zibaldone.tools.jobs import jobs
 from zibaldone.tools.rag import (
     admin,
     get_chunks,
@@ -52,4 +53,8 @@ TOOLS: tuple[AnyTool, ...] = (
     index.REINDEX,
     index.AUDIT,
     index.CLEANUP,
+    jobs.LIST,
+    jobs.GET,
+    jobs.CANCEL,
+    jobs.RETRY,
 )
