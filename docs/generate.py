@@ -34,7 +34,7 @@ def tools_page(catalogue: Catalogue | None = None) -> str:
         "# Tools\n\nEvery tool, over MCP, REST and the command line alike. "
         "Arguments in bold are required.\n"
     )
-    return "\n".join([head, *map(_tool_section, catalogue.tools)])
+    return "\n".join([head, *map(_tool_section, catalogue.offered)])
 
 
 def _tool_section(tool: AnyTool) -> str:

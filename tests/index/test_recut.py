@@ -103,7 +103,7 @@ def test_passages_that_only_went_away_leave_the_document_ready(kept: Kept, table
     embedder.taken()
     assert change(kept, Chunking.by_size(100, 0, 0)) == Recut(1, 1, 0)
     assert status(kept, "same") == "ready"
-    assert tables.query("SELECT * FROM outbox") == []
+    assert tables.query("SELECT * FROM jobs WHERE kind = 'vectors'") == []
     assert_in_step(tables, Counting())
 
 
@@ -137,7 +137,7 @@ def test_a_document_that_had_failed_gets_another_chance(kept: Kept, tables: Sqli
     failing = Failing(BAD)
     kept.create("long", LONG)
     kept.create("short", SHORT)
-    tables.execute("UPDATE outbox SET attempts = 9")
+    tables.execute("UPDATE jobs SET attempts = 9")
     drain(kept, failing)
     assert status(kept, "long") == status(kept, "short") == "error"
     change(kept, BY_SIZE)

@@ -1,4 +1,4 @@
-"""zibaldone stdio: for clients that start their servers themselves."""
+"""zibaldone stdio: for clients that start the server themselves."""
 
 from __future__ import annotations
 

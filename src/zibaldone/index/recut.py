@@ -101,7 +101,7 @@ class _Run:
                 changed.append(document.document_key)
             done += Recut(1, int(bool(changes)), len(changes.added))
         work.sources.set_cut(self.source_id, keys)
-        work.outbox.enqueue_cut(changed, now_us())
+        work.vectors.enqueue_cut(changed, now_us())
         return done
 
     def _require_unchanged(self, work: Upkeep) -> None:

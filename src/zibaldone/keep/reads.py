@@ -14,7 +14,6 @@ from zibaldone.errors import InvalidArgument, NotFound, ResponseTooLarge
 from zibaldone.limits import (
     LIST_OFFSET_MAX,
     READ_CHARS_MAX,
-    READ_CUT_CHARS,
     READ_LINES_MAX,
 )
 from zibaldone.model.document import DocumentHead, DocumentPart
@@ -40,11 +39,7 @@ class Excerpt:
     next_char: int | None = None
 
 
-def preview(body: str) -> Excerpt:
-    return Excerpt(body[:READ_CUT_CHARS], len(body) > READ_CUT_CHARS)
-
-
-def live_part(reader: Reader, document_id: str, chars_max: int = READ_CUT_CHARS) -> DocumentPart:
+def live_part(reader: Reader, document_id: str, chars_max: int) -> DocumentPart:
     """The beginning of a document, however long it is, at the same small cost."""
     part = reader.documents.peek(document_id, chars_max)
     if part is None or not part.is_live:

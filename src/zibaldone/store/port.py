@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import orjson
 
@@ -248,12 +248,6 @@ class VectorReads(Protocol):
         ...
 
 
-class OutboxWrites(Protocol):
-    def add(self, document: Document, kind: Literal["index", "remove"]) -> None:
-        """Tell the index pipeline, in the same transaction, that the document changed."""
-        ...
-
-
 class JobReads(Protocol):
     """A tenant sees the jobs of its namespace. One that is limited to a folder sees the jobs about
     documents in it, and those that were added by callers limited to it, or to a part of it."""
@@ -352,8 +346,6 @@ class Writer(Protocol):
     @property
     def sources(self) -> SourceWrites: ...
     @property
-    def outbox(self) -> OutboxWrites: ...
-    @property
     def jobs(self) -> JobReads: ...
     @property
     def queue(self) -> QueueWrites: ...
@@ -382,10 +374,6 @@ class Store(Protocol):
         `is_small` says that the work reads a bounded number of small rows (one id, one page): an
         engine may then run it inline, without handing it to a thread.
         """
-        ...
-
-    def read_now(self, tenant: Tenant, work: Callable[[Reader], T]) -> T:
-        """For reads of a known small cost (one id, one page): no hand-over where none is needed."""
         ...
 
     async def write(self, tenant: Tenant, work: Callable[[Writer], T]) -> T:

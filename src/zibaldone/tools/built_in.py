@@ -15,6 +15,7 @@ from zibaldone.tools.documents import (
     update_document,
     upload_document,
 )
+from zibaldone.tools.exchange import import_documents
 from zibaldone.tools.jobs import jobs
 from zibaldone.tools.rag import (
     admin,
@@ -57,4 +58,6 @@ TOOLS: tuple[AnyTool, ...] = (
     jobs.GET,
     jobs.CANCEL,
     jobs.RETRY,
+    import_documents.IMPORT,
+    import_documents.PREVIEW,
 )

@@ -9,8 +9,9 @@ from typing_extensions import TypedDict
 
 from zibaldone.errors import ResponseTooLarge, ZibaldoneError
 from zibaldone.keep.commit import live_document
-from zibaldone.keep.reads import preview
-from zibaldone.limits import BATCH_PATHS_MAX
+from zibaldone.keep.reads import live_part
+from zibaldone.limits import BATCH_PATHS_MAX, READ_CUT_CHARS
+from zibaldone.model.document import DocumentFields
 from zibaldone.store.port import Reader
 from zibaldone.text import normalize
 from zibaldone.tools.documents.fields import WholeDocument, document_info
@@ -70,21 +71,26 @@ async def handle(call: Call, given: BatchRead) -> Batch:
 
 
 def _item(reader: Reader, path: str, full: bool, left_bytes: int) -> ItemRead:
-    document = live_document(reader, normalize.document_id(path, "paths"))
-    part = preview(document.body)
-    content = document.body if full else part.text
+    document_id = normalize.document_id(path, "paths")
+    document: DocumentFields
+    if full:
+        document = whole = live_document(reader, document_id)
+        content, content_chars = whole.body, len(whole.body)
+    else:
+        document = part = live_part(reader, document_id, READ_CUT_CHARS)
+        content, content_chars = part.beginning, part.content_chars
     if len(content.encode()) > left_bytes:
         raise ResponseTooLarge(
             "This document does not fit into the answer any more; read it on its own.",
-            document_id=document.document_id,
+            document_id=document_id,
         )
     return {
         "path": path,
         "status": "ok",
         **document_info(document),
         "content": content,
-        "content_length": len(document.body),
-        "truncated": part.truncated and not full,
+        "content_length": content_chars,
+        "truncated": len(content) < content_chars,
     }
 
 

@@ -6,12 +6,12 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from zibaldone.find.related import Related, related
-from zibaldone.keep.commit import live_document
-from zibaldone.keep.reads import Excerpt, Range, excerpt, preview
-from zibaldone.limits import READ_CHARS_MAX, READ_LINES_MAX
-from zibaldone.model.document import Document
+from zibaldone.keep.reads import Excerpt, Range, excerpt
+from zibaldone.limits import READ_CHARS_MAX, READ_CUT_CHARS, READ_LINES_MAX
+from zibaldone.model.document import DocumentFields
 from zibaldone.text import normalize
 from zibaldone.tools.documents.fields import DocumentPath, WholeDocument, document_info
+from zibaldone.tools.documents.reading import read_document, read_part
 from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
 
@@ -37,10 +37,14 @@ class DocumentPart(WholeDocument, PartExtras):
 async def handle(call: Call, given: GetDocument) -> DocumentPart:
     document_id = normalize.document_id(given.path)
     tenant, store = call.principal.tenant, call.runtime.store
-    document = await store.read(
-        tenant, lambda reader: live_document(reader, document_id), is_small=True
-    )
-    part = _part(document, given)
+    wanted = Range(given.from_line, given.line_count, given.from_char, given.char_count)
+    document: DocumentFields
+    if wanted == Range():
+        document = shown = await read_part(call, document_id, READ_CUT_CHARS)
+        part, content_chars = Excerpt(shown.beginning, not shown.is_whole), shown.content_chars
+    else:
+        document = whole = await read_document(call, document_id)
+        part, content_chars = excerpt(whole.body, wanted), len(whole.body)
     extras: PartExtras = {}
     if part.next_line is not None:
         extras["next_line"] = part.next_line
@@ -51,15 +55,10 @@ async def handle(call: Call, given: GetDocument) -> DocumentPart:
     return {
         **document_info(document),
         "content": part.text,
-        "content_length": len(document.body),
+        "content_length": content_chars,
         "truncated": part.truncated,
         **extras,
     }
-
-
-def _part(document: Document, given: GetDocument) -> Excerpt:
-    wanted = Range(given.from_line, given.line_count, given.from_char, given.char_count)
-    return preview(document.body) if wanted == Range() else excerpt(document.body, wanted)
 
 
 TOOL = ToolSpec(

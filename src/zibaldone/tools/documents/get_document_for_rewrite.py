@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from zibaldone.keep.commit import live_document
 from zibaldone.text import normalize
 from zibaldone.tools.documents.fields import DocumentPath, WholeDocument, document_info
+from zibaldone.tools.documents.reading import read_document
 from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
 
@@ -13,10 +13,7 @@ class GetDocumentForRewrite(Arguments):
 
 
 async def handle(call: Call, given: GetDocumentForRewrite) -> WholeDocument:
-    document_id = normalize.document_id(given.path)
-    document = await call.runtime.store.read(
-        call.principal.tenant, lambda reader: live_document(reader, document_id), is_small=True
-    )
+    document = await read_document(call, normalize.document_id(given.path))
     return {
         **document_info(document),
         "content": document.body,
