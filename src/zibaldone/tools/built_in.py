@@ -26,7 +26,7 @@ from zibaldone.tools.rag import (
     search_vector,
 )
 from zibaldone.tools.spec import AnyTool
-from zibaldone.tools.upkeep import index
+from zibaldone.tools.upkeep import index, keys, sources
 
 TOOLS: tuple[AnyTool, ...] = (
     search_knowledge.TOOL,
@@ -58,6 +58,13 @@ TOOLS: tuple[AnyTool, ...] = (
     jobs.GET,
     jobs.CANCEL,
     jobs.RETRY,
+    index.STATUS,
+    keys.CREATE,
+    keys.LIST,
+    keys.REVOKE,
+    sources.LIST,
+    sources.SHOW,
+    sources.SET,
     import_documents.IMPORT,
     import_documents.PREVIEW,
 )
