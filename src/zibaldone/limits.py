@@ -249,6 +249,18 @@ them at its start."""
 VECTOR_CHANGES_KEPT = 200_000
 """Changes kept for other processes. One that is further behind reads all vectors again."""
 
+JOB_LIST_LIMIT_DEFAULT = 50
+"""Jobs on one page of a list."""
+
+JOB_LIST_LIMIT_MAX = 200
+"""Jobs on one page of a list, at most."""
+
+JOB_ID_CHARS_MAX = 64
+"""The id of a job, as a tool takes it."""
+
+JOB_KIND_CHARS_MAX = 64
+"""The kind of a job, as a tool takes it."""
+
 JOB_BACKOFF_SECONDS_MAX = 3_600.0
 """The longest pause between two attempts at a job. A longer one is from a clock that was ahead."""
 
