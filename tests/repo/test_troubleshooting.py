@@ -27,7 +27,7 @@ def messages() -> frozenset[str]:
             if isinstance(node, ast.JoinedStr):
                 parts = (part.value if isinstance(part, ast.Constant) else _GAP
                          for part in node.values)  # fmt: skip
-                texts.add("".join(map(str, parts)))
+                texts.add(re.sub(f"{_GAP}+", _GAP, "".join(map(str, parts))))
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                 texts.add(node.value)
     beginnings = {text[: end.start()] for text in texts for end in re.finditer(r"[.:;?]", text)}

@@ -16,6 +16,7 @@ from zibaldone.tools.documents import (
     upload_document,
 )
 from zibaldone.tools.exchange import import_documents
+from zibaldone.tools.jobs import jobs
 from zibaldone.tools.rag import (
     admin,
     get_chunks,
@@ -25,7 +26,7 @@ from zibaldone.tools.rag import (
     search_vector,
 )
 from zibaldone.tools.spec import AnyTool
-from zibaldone.tools.upkeep import index
+from zibaldone.tools.upkeep import index, keys, sources
 
 TOOLS: tuple[AnyTool, ...] = (
     search_knowledge.TOOL,
@@ -53,6 +54,17 @@ TOOLS: tuple[AnyTool, ...] = (
     index.REINDEX,
     index.AUDIT,
     index.CLEANUP,
+    jobs.LIST,
+    jobs.GET,
+    jobs.CANCEL,
+    jobs.RETRY,
+    index.STATUS,
+    keys.CREATE,
+    keys.LIST,
+    keys.REVOKE,
+    sources.LIST,
+    sources.SHOW,
+    sources.SET,
     import_documents.IMPORT,
     import_documents.PREVIEW,
 )

@@ -29,7 +29,7 @@ def state(backend: Backend) -> dict[str, object]:
     rows: dict[str, object] = {
         table: backend.query(f"SELECT * FROM {table} ORDER BY 1, 2") for table in TABLES
     }
-    return {**rows, "indexed": backend.indexed_passages()}
+    return {**rows, "indexed": backend.indexed_chunks()}
 
 
 class GivenUpError(Exception):

@@ -8,10 +8,8 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from zibaldone.errors import ResponseTooLarge, ZibaldoneError
-from zibaldone.keep.commit import live_document
-from zibaldone.keep.reads import live_part
-from zibaldone.limits import BATCH_PATHS_MAX, READ_CUT_CHARS
-from zibaldone.model.document import DocumentFields
+from zibaldone.keep.reads import preview, whole
+from zibaldone.limits import BATCH_PATHS_MAX
 from zibaldone.store.port import Reader
 from zibaldone.text import normalize
 from zibaldone.tools.documents.fields import WholeDocument, document_info
@@ -72,13 +70,8 @@ async def handle(call: Call, given: BatchRead) -> Batch:
 
 def _item(reader: Reader, path: str, full: bool, left_bytes: int) -> ItemRead:
     document_id = normalize.document_id(path, "paths")
-    document: DocumentFields
-    if full:
-        document = whole = live_document(reader, document_id)
-        content, content_chars = whole.body, len(whole.body)
-    else:
-        document = part = live_part(reader, document_id, READ_CUT_CHARS)
-        content, content_chars = part.beginning, part.content_chars
+    view = whole(reader, document_id) if full else preview(reader, document_id)
+    content = view.excerpt.text
     if len(content.encode()) > left_bytes:
         raise ResponseTooLarge(
             "This document does not fit into the answer any more; read it on its own.",
@@ -87,10 +80,10 @@ def _item(reader: Reader, path: str, full: bool, left_bytes: int) -> ItemRead:
     return {
         "path": path,
         "status": "ok",
-        **document_info(document),
+        **document_info(view.document),
         "content": content,
-        "content_length": content_chars,
-        "truncated": len(content) < content_chars,
+        "content_length": view.content_chars,
+        "truncated": view.excerpt.truncated,
     }
 
 

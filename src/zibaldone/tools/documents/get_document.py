@@ -6,12 +6,10 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from zibaldone.find.related import Related, related
-from zibaldone.keep.reads import Excerpt, Range, excerpt
-from zibaldone.limits import READ_CHARS_MAX, READ_CUT_CHARS, READ_LINES_MAX
-from zibaldone.model.document import DocumentFields
+from zibaldone.keep.reads import Range, excerpt, preview
+from zibaldone.limits import READ_CHARS_MAX, READ_LINES_MAX
 from zibaldone.text import normalize
 from zibaldone.tools.documents.fields import DocumentPath, WholeDocument, document_info
-from zibaldone.tools.documents.reading import read_document, read_part
 from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
 
@@ -38,13 +36,11 @@ async def handle(call: Call, given: GetDocument) -> DocumentPart:
     document_id = normalize.document_id(given.path)
     tenant, store = call.principal.tenant, call.runtime.store
     wanted = Range(given.from_line, given.line_count, given.from_char, given.char_count)
-    document: DocumentFields
     if wanted == Range():
-        document = shown = await read_part(call, document_id, READ_CUT_CHARS)
-        part, content_chars = Excerpt(shown.beginning, not shown.is_whole), shown.content_chars
+        view = await store.read(tenant, lambda reader: preview(reader, document_id), is_small=True)
     else:
-        document = whole = await read_document(call, document_id)
-        part, content_chars = excerpt(whole.body, wanted), len(whole.body)
+        view = await store.read(tenant, lambda reader: excerpt(reader, document_id, wanted))
+    document, part = view.document, view.excerpt
     extras: PartExtras = {}
     if part.next_line is not None:
         extras["next_line"] = part.next_line
@@ -55,7 +51,7 @@ async def handle(call: Call, given: GetDocument) -> DocumentPart:
     return {
         **document_info(document),
         "content": part.text,
-        "content_length": content_chars,
+        "content_length": view.content_chars,
         "truncated": part.truncated,
         **extras,
     }
