@@ -25,6 +25,7 @@ from zibaldone.limits import (
     INDEX_LEASE_SECONDS,
     INDEX_TRIES_MAX,
     INDEX_UNAVAILABLE_SECONDS_MAX,
+    JOB_CRASHES_MAX,
 )
 from zibaldone.model.instant import now_us
 from zibaldone.model.job import VECTORS, LeasedJob, new_lease_owner
@@ -360,10 +361,10 @@ class TestLeases:
     def test_a_document_that_ends_the_process_each_time_is_set_aside(
         self, kept: Kept, tables: Sqlite
     ) -> None:
-        """Its attempts are counted when it is taken, so that they count though nobody came back."""
+        """That its worker died is seen when it is taken up again, though nobody came back."""
         kept.create("a", "zebra")
         clock, embedder = Clock(now_us()), Counting()
-        for _ in range(INDEX_TRIES_MAX):
+        for _ in range(JOB_CRASHES_MAX + 1):
             kept.upkeep(lambda work: lease(work, clock(), clock() + 1))
             clock.pass_seconds(1)
         kept.create("b", "lion")
@@ -372,6 +373,30 @@ class TestLeases:
         assert status(kept, "a") == "error"
         assert "ended" in (kept.known("a").vector_error or "")
         assert status(kept, "b") == "ready"
+
+    def test_an_innocent_document_survives_kills_that_would_park_it_as_failures(
+        self, kept: Kept, tables: Sqlite
+    ) -> None:
+        kept.create("a", "zebra")
+        kept.create("b", "lion")
+        clock, embedder = Clock(now_us()), Counting()
+        for _ in range(2 * INDEX_TRIES_MAX):
+            kept.upkeep(lambda work: lease(work, clock(), clock() + 1))
+            clock.pass_seconds(1)
+        drain(kept, embedder, clock=clock)
+        assert (status(kept, "a"), status(kept, "b")) == ("ready", "ready")
+        assert_in_step(tables, embedder)
+
+    def test_a_lease_from_a_clock_that_was_ahead_holds_nothing_up(
+        self, kept: Kept, tables: Sqlite
+    ) -> None:
+        kept.create("a", "zebra")
+        clock, embedder = Clock(now_us()), Counting()
+        ahead_us = clock() + 86_400 * 1_000_000
+        kept.upkeep(lambda work: lease(work, ahead_us, ahead_us + 20_000_000))
+        drain(kept, embedder, clock=clock)
+        assert status(kept, "a") == "ready"
+        assert_in_step(tables, embedder)
 
 
 class TestRunning:

@@ -27,6 +27,7 @@ from zibaldone.limits import (
     INDEX_RENEW_SECONDS,
     INDEX_TRIES_MAX,
     INDEX_UNAVAILABLE_SECONDS_MAX,
+    JOB_CRASHES_MAX,
 )
 from zibaldone.model.instant import now_us
 from zibaldone.model.job import VECTORS, LeasedJob, Setback, new_lease_owner
@@ -299,7 +300,7 @@ def _lease(
         elif not state.is_live or state.vector_status == "skipped":
             settled.append(job)  # its chunks and vectors went with the write that removed it
             outcomes.append(Outcome("skipped" if state.is_live else "removed", state.document_id))
-        elif job.attempts + job.crashes >= INDEX_TRIES_MAX:
+        elif job.crashes >= JOB_CRASHES_MAX:
             given_up.append((job, state, _ENDED))
         else:
             to_embed.append((job, state))
@@ -373,7 +374,7 @@ def _postpone(
     retried: list[tuple[Setback, Embedded]] = []
     given_up: list[tuple[LeasedJob, DocumentState, str]] = []
     for job, each in failed:
-        attempts, error = job.attempts + job.crashes + 1, each.error or ""
+        attempts, error = job.attempts + 1, each.error or ""
         if attempts >= INDEX_TRIES_MAX:
             given_up.append((job, each.task.state, error))
         else:
