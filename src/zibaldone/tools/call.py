@@ -14,6 +14,7 @@ import orjson
 from pydantic import ValidationError
 
 from zibaldone.access.decide import require_effect, require_tool_of_profiles
+from zibaldone.access.share import working_for
 from zibaldone.errors import (
     DeadlineExceeded,
     Forbidden,
@@ -49,7 +50,8 @@ async def call_tool(
             call.require_document(normalize.document_id(path))
         seconds_max = tool.seconds_max or call.runtime.limits.tool_seconds_max
         async with asyncio.timeout(seconds_max):
-            answer = await tool.handler(call, checked)
+            with working_for(call.principal.key_id):
+                answer = await tool.handler(call, checked)
         if tool.effect != "read":
             call.runtime.wake()
         return answer

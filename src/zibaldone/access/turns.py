@@ -1,0 +1,171 @@
+"""Whose turn it is: a few places, shared fairly by time among all who wait for them.
+
+Each share (`access.share`) has a queue of its own. The next place goes to the share that holds the
+fewest, and among those to the one that has used the least time. So somebody who asks for little is
+served at once, however long the queue of another is.
+
+A place cannot be taken back from work that runs, so none of what follows may be held by one share:
+
+- `per_share` bounds how many places one share holds;
+- `extra` places beyond the ordinary ones are only for shares that hold none;
+- with `rest_factor`, a share whose work took long rests in proportion before its next turn, as long
+  as others are about. Where there is one place only (a writer), this is what leaves it free.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from zibaldone.access.share import BACKGROUND
+
+T = TypeVar("T")
+
+SMALL_SECONDS = 0.005
+"""Work of a share that took no longer lately is small."""
+
+REST_SECONDS_MAX = 5.0
+"""The longest rest after one piece of work."""
+
+_REST_FROM_SECONDS = 0.02
+"""Shorter work is not followed by a rest: nobody notices it."""
+
+_PRESENT_SECONDS = 2.0
+"""A share is about for so long after its last work ended."""
+
+_TYPICAL_DECAY = 0.8
+"""What long work still counts for after each shorter piece."""
+
+_IDLE_SHARES_MAX = 1_000
+"""Shares without work that are remembered."""
+
+
+@dataclass(slots=True)
+class _Share(Generic[T]):
+    waiting: deque[T] = field(default_factory=deque)
+    held: int = 0
+    used_s: float = 0.0
+    """Time used, on a clock on which everybody who is busy advances alike."""
+    typical_s: float = 0.0
+    rests_until_s: float = 0.0
+    ended_s: float = float("-inf")
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self.held or self.waiting)
+
+
+class Turns(Generic[T]):
+    """Not safe for threads: whoever shares it holds a lock. `now_s` is a monotonic clock."""
+
+    def __init__(
+        self, places: int, *, per_share: int = 1, extra: int = 0, rest_factor: float = 0.0
+    ) -> None:
+        self._places = places
+        self._per_share = per_share
+        self._extra = extra
+        self._rest_factor = rest_factor
+        self._shares: dict[str, _Share[T]] = {}
+        self._taken = 0
+        self._clock_s = 0.0
+
+    def __len__(self) -> int:
+        """How many wait."""
+        return sum(len(share.waiting) for share in self._shares.values())
+
+    @property
+    def takeable(self) -> int:
+        """How many of those who wait there is a place for; at times one or two too many."""
+        wanted = sum(
+            min(len(share.waiting), self._per_share - share.held) for share in self._shares.values()
+        )
+        return min(wanted, self._places + self._extra - self._taken)
+
+    def add(self, name: str, item: T) -> None:
+        share = self._shares.get(name)
+        if share is None:
+            if len(self._shares) >= _IDLE_SHARES_MAX:
+                self._forget_idle()
+            share = self._shares[name] = _Share()
+        if not share.is_busy:  # who was away has saved nothing up
+            share.used_s = max(share.used_s, self._clock_s)
+        share.waiting.append(item)
+
+    def discard(self, name: str, item: T) -> bool:
+        """Take somebody out of the queue. False: they do not wait (any more)."""
+        share = self._shares.get(name)
+        if share is None or item not in share.waiting:
+            return False
+        share.waiting.remove(item)
+        return True
+
+    def take(self, now_s: float, *, only_small: bool = False) -> tuple[str, T] | None:
+        """Whoever is next, if there is a place for them; it must be given back.
+
+        `only_small` passes over shares whose work took long lately.
+        """
+        best: tuple[int, float, str] | None = None
+        for name, share in self._shares.items():
+            if not share.waiting or not self._has_place(share):
+                continue
+            if only_small and share.typical_s > SMALL_SECONDS:
+                continue
+            if share.rests_until_s > now_s and self._others_present(name, now_s):
+                continue
+            rank = (share.held, share.used_s, name)
+            if best is None or rank[:2] < best[:2]:
+                best = rank
+        if best is None:
+            return None
+        share = self._shares[best[2]]
+        self._clock_s = max(self._clock_s, share.used_s)
+        self._taken += 1
+        share.held += 1
+        return best[2], share.waiting.popleft()
+
+    def give_back(self, name: str, seconds: float, now_s: float) -> None:
+        share = self._shares[name]
+        self._taken -= 1
+        share.held -= 1
+        share.used_s += seconds
+        share.typical_s = max(seconds, share.typical_s * _TYPICAL_DECAY)
+        share.ended_s = now_s
+        if self._rest_factor and seconds >= _REST_FROM_SECONDS:
+            rest_s = min(seconds * self._rest_factor, REST_SECONDS_MAX)
+            share.rests_until_s = now_s + rest_s
+
+    def rest_seconds(self, now_s: float) -> float | None:
+        """How long until somebody who rests may go on; None: nobody who waits rests."""
+        ends = [
+            share.rests_until_s
+            for share in self._shares.values()
+            if share.waiting and share.rests_until_s > now_s
+        ]
+        return min(ends) - now_s if ends else None
+
+    def waits_beside(self, name: str) -> bool:
+        """Whether another share waits."""
+        return any(share.waiting for other, share in self._shares.items() if other != name)
+
+    def drain(self) -> list[T]:
+        """Take everybody out of the queue."""
+        items = [item for share in self._shares.values() for item in share.waiting]
+        for share in self._shares.values():
+            share.waiting.clear()
+        return items
+
+    def _has_place(self, share: _Share[T]) -> bool:
+        if share.held == 0:
+            return self._taken < self._places + self._extra
+        return self._taken < self._places and share.held < self._per_share
+
+    def _others_present(self, name: str, now_s: float) -> bool:
+        return any(
+            share.is_busy or now_s - share.ended_s < _PRESENT_SECONDS
+            for other, share in self._shares.items()
+            if other not in (name, BACKGROUND)
+        )
+
+    def _forget_idle(self) -> None:
+        self._shares = {name: share for name, share in self._shares.items() if share.is_busy}
