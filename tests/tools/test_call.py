@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from typing_extensions import TypedDict
 
-from tests.answers import check_answer
-from tests.catalogues import CATALOGUE, OFFERED
-from tests.keep.runtimes import opened
+from tests.drivers.answers import check_answer
+from tests.drivers.catalogues import CATALOGUE, OFFERED
+from tests.drivers.runtimes import opened
 from zibaldone.access.principal import LOCAL, Principal, Tenant
 from zibaldone.errors import DeadlineExceeded, Forbidden, InsufficientScope
 from zibaldone.tools.call import call_tool
