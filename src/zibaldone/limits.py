@@ -233,8 +233,8 @@ INDEX_WORKER_ALIVE_SECONDS = 60.0
 INDEX_WORKER_RENEW_SECONDS = 15.0
 """How often an idle worker reports that it is alive."""
 
-REINDEX_EVERY_SECONDS = 900.0
-"""How often a server looks for documents without vectors."""
+REINDEX_KEPT_SECONDS = 86_400.0
+"""How long a scheduled look for missing vectors is kept: there are many, and few find any."""
 
 INDEX_ERROR_CHARS_MAX = 500
 """Length to which the reason is cut why a document could not be embedded."""

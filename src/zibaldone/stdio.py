@@ -10,10 +10,9 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, BinaryIO
 
-from mcp_types import PROTOCOL_VERSION_META_KEY
-
 from zibaldone.access.principal import Principal
 from zibaldone.protocol.admission import admit_modern_body
+from zibaldone.protocol.constants import PROTOCOL_VERSION_META_KEY
 from zibaldone.protocol.dispatch import dispatch, dispatch_batch
 from zibaldone.protocol.jsonrpc import (
     INVALID_REQUEST,

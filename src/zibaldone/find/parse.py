@@ -38,7 +38,7 @@ def left_out(query: Query) -> list[str]:
 
 
 def demands_words(query: Query) -> bool:
-    """Must a passage hold certain words? Then nearness in meaning alone is not enough.
+    """Must a chunk hold certain words? Then nearness in meaning alone is not enough.
 
     The beginning of a word is one wish among others, unless it is the only one: it means nothing.
     """

@@ -13,8 +13,8 @@ from zibaldone.text.query import parse_query
 from zibaldone.text.snippet import snippet
 from zibaldone.text.words import fold_case, lexemes
 
-_PASSAGES_LOOKED_AT = 30
-"""Enough for three documents, unless one of them has the words in most of its passages."""
+_CHUNKS_LOOKED_AT = 30
+"""Enough for three documents, unless one of them has the words in most of its chunks."""
 
 
 class Related(TypedDict):
@@ -41,15 +41,15 @@ def _words_of(title: str) -> Query:
 
 
 def _best_of_each(reader: Reader, query: Query, but: str) -> list[ChunkView]:
-    """The best passages of other documents, one of each."""
+    """The best chunks of other documents, one of each."""
     found: dict[str, ChunkView] = {}
     for _ in range(RELATED_MAX):  # at least one more each time
         wanted = Filter(without_ids=(but, *found))
-        scored = reader.lexical.search(query, limit=_PASSAGES_LOOKED_AT, wanted=wanted)
+        scored = reader.lexical.search(query, limit=_CHUNKS_LOOKED_AT, wanted=wanted)
         views = reader.chunks.views(key for key, _ in scored)
         for key, _ in scored:
             if key in views and len(found) < RELATED_MAX:
                 found.setdefault(views[key].document_id, views[key])
-        if len(scored) < _PASSAGES_LOOKED_AT or len(found) == RELATED_MAX:
+        if len(scored) < _CHUNKS_LOOKED_AT or len(found) == RELATED_MAX:
             break
     return list(found.values())

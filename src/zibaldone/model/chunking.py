@@ -1,4 +1,4 @@
-"""How a source cuts its documents into passages; kept in its definition."""
+"""How a source cuts its documents into chunks; kept in its definition."""
 
 from __future__ import annotations
 

@@ -45,6 +45,9 @@ class DocumentFields:
         return self.deleted_at_us is None
 
 
+_FIELD_NAMES = tuple(declared.name for declared in fields(DocumentFields))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document(DocumentFields):
     body: str
@@ -70,7 +73,7 @@ class DocumentPart(DocumentFields):
         """The document, if the beginning of its body is all of it."""
         if not self.is_whole:
             raise ValueError(f"only a part of {self.document_id!r} was read")
-        values = {part.name: getattr(self, part.name) for part in fields(DocumentFields)}
+        values = {name: getattr(self, name) for name in _FIELD_NAMES}
         return Document(**values, body=self.beginning)
 
 

@@ -9,8 +9,7 @@ import base64
 from collections.abc import Callable
 from typing import Any
 
-from mcp_types import CLIENT_CAPABILITIES_META_KEY, PROTOCOL_VERSION_META_KEY
-
+from zibaldone.protocol.constants import CLIENT_CAPABILITIES_META_KEY, PROTOCOL_VERSION_META_KEY
 from zibaldone.protocol.jsonrpc import (
     HEADER_MISMATCH,
     INVALID_PARAMS,

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
-from mcp_types import (
+
+from zibaldone.protocol.constants import (
     HEADER_MISMATCH,
     INTERNAL_ERROR,
     INVALID_PARAMS,

@@ -6,9 +6,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_types import SERVER_INFO_META_KEY
-
 from zibaldone.errors import ZibaldoneError
+from zibaldone.protocol.constants import SERVER_INFO_META_KEY
 from zibaldone.protocol.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_PARAMS,

@@ -5,13 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from mcp_types.version import (
-    HANDSHAKE_PROTOCOL_VERSIONS,
-    LATEST_HANDSHAKE_VERSION,
-    LATEST_MODERN_VERSION,
-    MODERN_PROTOCOL_VERSIONS,
-)
-
 Era = Literal["legacy", "modern"]
 
 
@@ -40,11 +33,8 @@ VERSIONS: dict[str, Version] = {
 ASSUMED_LEGACY = VERSIONS["2025-03-26"]
 """What a request without any version speaks."""
 
-NEWEST_LEGACY = VERSIONS[LATEST_HANDSHAKE_VERSION]
-NEWEST_MODERN = VERSIONS[LATEST_MODERN_VERSION]
-
-# The registry we build on and our table must name the same revisions.
-assert {*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS} == VERSIONS.keys()  # noqa: S101
+NEWEST_LEGACY = VERSIONS["2025-11-25"]
+NEWEST_MODERN = VERSIONS["2026-07-28"]
 
 
 def negotiated(wanted: object) -> Version:

@@ -20,16 +20,16 @@ class Migration:
 @cache
 def load(package: str) -> tuple[Migration, ...]:
     """The package's migrations in order; a gap or an odd file name is a mistake in the package."""
-    found = []
+    migrations = []
     for entry in resources.files(package).joinpath("migrations").iterdir():
         match = _FILE_NAME.match(entry.name)
         if match is None:
             raise ValueError(f"{package}/migrations/{entry.name}: not named NNNN_words.sql")
-        found.append(
+        migrations.append(
             Migration(int(match.group(1)), match.group(2), entry.read_text(encoding="utf-8"))
         )
-    found.sort(key=lambda migration: migration.number)
-    numbers = [migration.number for migration in found]
-    if numbers != list(range(1, len(found) + 1)):
+    migrations.sort(key=lambda migration: migration.number)
+    numbers = [migration.number for migration in migrations]
+    if numbers != list(range(1, len(migrations) + 1)):
         raise ValueError(f"{package}/migrations: numbers {numbers} have a gap or a repeat")
-    return tuple(found)
+    return tuple(migrations)

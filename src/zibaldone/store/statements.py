@@ -21,12 +21,12 @@ def load(package: str, file_name: str) -> dict[str, str]:
     text = resources.files(package).joinpath("sql", file_name).read_text(encoding="utf-8")
     names = list(_NAME.finditer(text))
     statements: dict[str, str] = {}
-    for found, following in zip(names, [*names[1:], None], strict=True):
-        name = found.group(1)
+    for named, following in zip(names, [*names[1:], None], strict=True):
+        name = named.group(1)
         if name in statements:
             raise ValueError(f"{package}/sql/{file_name}: statement {name} is there twice")
         end = following.start() if following else len(text)
-        lines = text[found.end() : end].strip().splitlines()
+        lines = text[named.end() : end].strip().splitlines()
         sql = "\n".join(line for line in lines if not line.startswith("--")).strip()
         statements[name] = sql.rstrip(";")
     return statements

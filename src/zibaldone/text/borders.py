@@ -1,8 +1,8 @@
-"""Which of the many places where a passage may begin are taken.
+"""Which of the many places where a chunk may begin are taken.
 
 Each border has a weight: its kind, then a hash of the text that follows. A border is taken when no
 heavier one is near. So it depends on the text around it and not on where earlier ones fell, and an
-edit changes only the passages beside it; packing from the start would shift all that follow.
+edit changes only the chunks beside it; packing from the start would shift all that follow.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from zlib import crc32
 from zibaldone.limits import CHUNK_CHARS_MAX, CHUNK_CHARS_MIN, CHUNK_CHARS_TARGET
 
 _REACH_CHARS = CHUNK_CHARS_TARGET * 4 // 9
-"""How far a heavier border rules out others: passages come out at about twice this."""
+"""How far a heavier border rules out others: chunks come out at about twice this."""
 
 _FULL_CHARS = (CHUNK_CHARS_TARGET + CHUNK_CHARS_MAX) // 2
-"""A passage of several pieces is not made longer than this; a single piece may be."""
+"""A chunk of several pieces is not made longer than this; a single piece may be."""
 
 _HASHED_CHARS = 64
 _HASH_BITS = 32
@@ -59,8 +59,8 @@ class Pieces:
         self.starts.append(start)
         self.ends.append(end)
 
-    def passages(self) -> list[tuple[int, int]]:
-        """The first and last piece of each passage."""
+    def chunks(self) -> list[tuple[int, int]]:
+        """The first and last piece of each chunk."""
         firsts = self._with_tails(self._firsts())
         return self._stretches(firsts)
 
@@ -83,7 +83,7 @@ class Pieces:
         return firsts + self._put_together(small, len(self) - 1)
 
     def _put_together(self, openers: list[int], last: int) -> list[int]:
-        """Small sections in a row as few passages, each of whole sections."""
+        """Small sections in a row as few chunks, each of whole sections."""
         if not openers:
             return []
         return [openers[0], *self._cuts(openers[1:], openers[0], last, CHUNK_CHARS_TARGET)]
@@ -141,9 +141,9 @@ class Pieces:
         return cuts
 
     def _with_tails(self, firsts: list[int]) -> list[int]:
-        """A passage that is too short joins the one before it, or after it, in its section."""
+        """A chunk that is too short joins the one before it, or after it, in its section."""
         kept: list[int] = []
-        waiting = False  # the passage kept last is short, and had none before it to join
+        waiting = False  # the chunk kept last is short, and had none before it to join
         for first, last in self._stretches(firsts):
             short = self._chars(first, last) < CHUNK_CHARS_MIN
             alone = not kept or self._opens_section(first)

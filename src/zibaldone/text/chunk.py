@@ -1,6 +1,6 @@
-"""Cut a document into passages that are found, shown and embedded on their own.
+"""Cut a document into chunks that are found, shown and embedded on their own.
 
-Here a body is cut at every place where a passage may begin: headings, blank lines, and inside of
+Here a body is cut at every place where a chunk may begin: headings, blank lines, and inside of
 what is too long lines, sentences, words. `borders` says which of these places are taken.
 """
 
@@ -51,7 +51,7 @@ _CODE_KINDS = frozenset(("text/css", "text/csv", "text/javascript", "text/tab-se
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A passage: `body[start:end] == text`; `heading` is the trail of headings above it."""
+    """A chunk: `body[start:end] == text`; `heading` is the trail of headings above it."""
 
     index: int
     start: int
@@ -61,7 +61,7 @@ class Chunk:
 
 
 def cut(body: str, mime: str, chunking: Chunking) -> list[Chunk]:
-    """Passages as the document's source wants them."""
+    """Chunks as the document's source wants them."""
     if chunking.by == "size":
         return chunk_by_size(
             body, chunking.size_chars, chunking.overlap_chars, chunking.minimum_chars
@@ -70,7 +70,7 @@ def cut(body: str, mime: str, chunking: Chunking) -> list[Chunk]:
 
 
 def chunk_document(body: str, mime: str = "text/markdown") -> list[Chunk]:
-    """Passages in order; together they hold all of the body but white space between them."""
+    """Chunks in order; together they hold all of the body but white space between them."""
     cutting = _Cutting(body)
     kind = mime.partition(";")[0].strip().lower()
     if kind in ("text/markdown", "text/x-markdown"):
@@ -238,7 +238,7 @@ class _Cutting:
         if not self._pieces:
             return []
         found: list[Chunk] = []
-        for first, last in self._pieces.passages():
+        for first, last in self._pieces.chunks():
             start, end = self._pieces.starts[first], self._pieces.ends[last]
             heading = " > ".join(self._common_trail(first, last))
             found.append(Chunk(len(found), start, end, heading, self._body[start:end]))

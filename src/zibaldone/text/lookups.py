@@ -72,11 +72,11 @@ def phrase_lookup(words: tuple[str, ...]) -> PhraseLookup:
     terms: list[str] = []
     marked: list[str] = []
     for word in words:
-        found = forms(word)
-        terms += found.parts
+        made = forms(word)
+        terms += made.parts
         if word[-1] in "+#":
-            marked.append(found.wholes[0])
-        marked += (w for w, bare in zip(found.written, found.parts, strict=True) if w != bare)
+            marked.append(made.wholes[0])
+        marked += (w for w, bare in zip(made.written, made.parts, strict=True) if w != bare)
     is_open = False
     if is_unspaced(words[-1]):
         if len(forms(words[-1]).parts) > 1:
@@ -100,17 +100,17 @@ def _word_lookups(word: str, *, alone: bool) -> list[Alternatives]:
     if is_unspaced(word):
         run = clusters(word)
         return [(Lookup(pair),) for pair in pairs(run)] or [(Lookup(word, is_prefix=True),)]
-    found = forms(word)
+    made = forms(word)
     if word[-1] in "+#":  # without its sign it would be another word
-        return [(Lookup(found.wholes[0]),)]
+        return [(Lookup(made.wholes[0]),)]
     groups = [
         tuple(map(Lookup, dict.fromkeys(alternatives)))
-        for alternatives in zip(found.parts, found.written, strict=True)
+        for alternatives in zip(made.parts, made.written, strict=True)
     ][:_PARTS_MAX]
     # In prose a hyphen joins two words; asking for them as one more term would weigh them more
     # than their neighbours in the query.
-    if found.wholes and (alone or not _HYPHENATED.fullmatch(word)):
-        groups[0] += (Lookup(found.wholes[0]),)
+    if made.wholes and (alone or not _HYPHENATED.fullmatch(word)):
+        groups[0] += (Lookup(made.wholes[0]),)
     return groups
 
 

@@ -1,4 +1,4 @@
-"""Where the words of a query stand in a passage, and the stretch of it that is shown for them."""
+"""Where the words of a query stand in a chunk, and the stretch of it that is shown for them."""
 
 from __future__ import annotations
 

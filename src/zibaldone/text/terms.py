@@ -48,8 +48,8 @@ def index_terms(text: str) -> list[list[str]]:
     text = text[: INDEX_TERMS_MAX * TERM_CHARS_MAX]
     words: list[str] = []
     further: list[str] = []
-    found = lexemes(fold_case(text))
-    for lexeme, term in zip(found, map(_plain_stems.__getitem__, found), strict=True):
+    split = lexemes(fold_case(text))
+    for lexeme, term in zip(split, map(_plain_stems.__getitem__, split), strict=True):
         if term is not None:
             words.append(term)
         else:

@@ -19,6 +19,7 @@ BODIES = {
     "four bytes each": "\U0001f600" * 30,
     "mixed": "aé語\U0001f600" * 10,
     "empty": "",
+    "long": "é語" * 20_000,
 }
 
 

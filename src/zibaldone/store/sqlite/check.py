@@ -22,10 +22,10 @@ _PROBLEMS_MAX = 20
 _FAULTS = {
     "documents_without_body": "Documents without a body",
     "documents_with_broken_history": "Documents with a gap in their history",
-    "deleted_documents_with_passages": "Deleted documents that a search would still find",
-    "passages_without_terms": "Passages missing from the keyword index",
-    "terms_without_passage": "Entries of the keyword index without a passage",
-    "vectors_without_passage": "Vectors without a passage",
+    "deleted_documents_with_chunks": "Deleted documents that a search would still find",
+    "chunks_without_terms": "Chunks missing from the keyword index",
+    "terms_without_chunk": "Entries of the keyword index without a chunk",
+    "vectors_without_chunk": "Vectors without a chunk",
 }
 """Statements that find something only when tables disagree, and what that is."""
 

@@ -30,8 +30,8 @@ class ChunkTable:
         self._raw = raw
 
     def stored(self, document_key: int) -> list[StoredChunk]:
-        found = self._raw.execute(_SQL["stored"], {"document_key": document_key})
-        return [StoredChunk(*rows.require(row, _STORED)) for row in found]
+        selected = self._raw.execute(_SQL["stored"], {"document_key": document_key})
+        return [StoredChunk(*rows.require(row, _STORED)) for row in selected]
 
     def apply(self, document_key: int, changes: ChunkChanges) -> None:
         if changes.removed:
@@ -102,18 +102,18 @@ class Chunks:
         return {(view.document_id, view.chunk_index): view for view in views}
 
     def _views(self, statement: str, values: dict[str, str]) -> list[ChunkView]:
-        found = self._raw.execute(_SQL[statement], {**range_values(self._tenant), **values})
-        return [_view(rows.require(row, _VIEW)) for row in found]
+        selected = self._raw.execute(_SQL[statement], {**range_values(self._tenant), **values})
+        return [_view(rows.require(row, _VIEW)) for row in selected]
 
     def documents_of(self, chunk_keys: Iterable[int]) -> dict[int, str]:
         values = {**range_values(self._tenant), "chunk_keys": _listed(chunk_keys)}
-        found = self._raw.execute(_SQL["documents_of"], values)
-        return {row[0]: row[1] for row in (rows.require(row, _KEY_AND_ID) for row in found)}
+        selected = self._raw.execute(_SQL["documents_of"], values)
+        return {row[0]: row[1] for row in (rows.require(row, _KEY_AND_ID) for row in selected)}
 
     def source_names(self, document_ids: Iterable[str]) -> dict[str, str]:
         values = {**range_values(self._tenant), "document_ids": _listed(document_ids)}
-        found = self._raw.execute(_SQL["source_names"], values)
-        return {row[0]: row[1] for row in (rows.require(row, _ID_AND_NAME) for row in found)}
+        selected = self._raw.execute(_SQL["source_names"], values)
+        return {row[0]: row[1] for row in (rows.require(row, _ID_AND_NAME) for row in selected)}
 
     def stored(self, document: Document) -> list[StoredChunk]:
         return self._table.stored(rows.storage_key(document))

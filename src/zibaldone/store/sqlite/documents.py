@@ -22,6 +22,9 @@ _SQL = statements.load("zibaldone.store.sqlite", "documents.sql")
 _REVISIONS = statements.load("zibaldone.store.sqlite", "revisions.sql")
 
 
+_SHORT_CHARS = 8_192
+"""A body up to this length is read as a value, which takes less time than opening it as a blob."""
+
 _UTF8_BYTES_MAX = 4
 """Of one character."""
 
@@ -52,15 +55,15 @@ class Documents:
             {
                 **rows.tenant_values(self._tenant),
                 "document_id": document_id,
-                "chars_max": chars_max,
+                "chars_max": max(chars_max, _SHORT_CHARS),
             },
         ).fetchone()
         if row is None:
             return None
-        *fields, beginning = row
-        if beginning is None:
-            beginning = self._beginning(row[0], chars_max)
-        return rows.document_part((*fields, beginning))
+        *fields, body = row
+        if body is None:
+            body = self._beginning(row[0], chars_max)
+        return rows.document_part((*fields, body), chars_max)
 
     def _beginning(self, document_key: int, chars_max: int) -> str:
         """The first characters of a body: of a value, SQL can only read all of it."""
@@ -80,8 +83,10 @@ class Documents:
         place = self._place(prefix, after, offset)
         if place is None:
             return []
-        found = self._raw.execute(_SQL["heads" + place.is_open], {**place.values, "limit": limit})
-        return [rows.head(row) for row in found]
+        selected = self._raw.execute(
+            _SQL["heads" + place.is_open], {**place.values, "limit": limit}
+        )
+        return [rows.head(row) for row in selected]
 
     def listing(
         self, prefix: str, *, after: str | None = None, offset: int = 0, limit: int
@@ -202,7 +207,7 @@ class Revisions:
         self._tenant = tenant
 
     def page(self, document: Document, *, before: int | None, limit: int) -> list[Revision]:
-        found = self._raw.execute(
+        selected = self._raw.execute(
             _REVISIONS["page"],
             {
                 **self._values(document),
@@ -210,7 +215,7 @@ class Revisions:
                 "limit": limit,
             },
         )
-        return [rows.revision(document.document_id, row) for row in found]
+        return [rows.revision(document.document_id, row) for row in selected]
 
     def get(self, document: Document, revision: int) -> Revision | None:
         row = self._raw.execute(

@@ -39,5 +39,5 @@ class Audit:
         values = {**rows.tenant_values(self._tenant), "limit": limit}
         if document_id is not None:
             values["document_id"] = document_id
-        found = self._raw.execute(_AUDIT[name], values)
-        return [AuditEntry(*rows.require(row, _ENTRY)) for row in found]
+        selected = self._raw.execute(_AUDIT[name], values)
+        return [AuditEntry(*rows.require(row, _ENTRY)) for row in selected]

@@ -53,30 +53,30 @@ class Lexical:
     def _best(
         self, match: str, values: dict[str, Any], limit: int, offset: int = 0
     ) -> list[Scored]:
-        found = self._raw.execute(
+        selected = self._raw.execute(
             _SQL["search"], {**values, "match": match, "limit": limit, "offset": offset}
         )
-        return [(row[0], row[1]) for row in (rows.require(row, _SCORED) for row in found)]
+        return [(row[0], row[1]) for row in (rows.require(row, _SCORED) for row in selected)]
 
     def _best_in_tiers(
         self, query: Query, values: dict[str, Any], limit: int, enough: int
     ) -> list[Scored]:
         """The order depends on the query and the filter alone, so that pages fit together."""
         *narrow, everything = tiers(query, self._chunks_with, LEXICAL_RANKED_MAX)
-        found: dict[int, float] = {}
+        scores: dict[int, float] = {}
         for tier in narrow:
-            fetched = max(limit, LEXICAL_ENOUGH) + len(found)
+            fetched = max(limit, LEXICAL_ENOUGH) + len(scores)
             for key, score in self._best(tier.match, values, fetched):
-                found.setdefault(key, score / tier.times)
-            if len(found) >= LEXICAL_ENOUGH:
+                scores.setdefault(key, score / tier.times)
+            if len(scores) >= LEXICAL_ENOUGH:
                 break
         else:
             return self._best(everything.match, values, limit)
-        best = sorted(found.items(), key=lambda scored: (-scored[1], scored[0]))
+        best = sorted(scores.items(), key=lambda scored: (-scored[1], scored[0]))
         if len(best) < min(limit, enough):
             _, least = best[-1]
             further = self._best(everything.match, values, limit + len(best))
-            best += [(key, min(score, least)) for key, score in further if key not in found]
+            best += [(key, min(score, least)) for key, score in further if key not in scores]
         return best[:limit]
 
     def _chunks_with(self, match: str) -> int:

@@ -63,9 +63,9 @@ def document(row: Row) -> Document:
     return Document(**_fields(row), body=row[17])
 
 
-def document_part(row: Row) -> DocumentPart:
+def document_part(row: Row, chars_max: int) -> DocumentPart:
     require(row, _DOCUMENT_PART)
-    return DocumentPart(**_fields(row), content_chars=row[17], beginning=row[18])
+    return DocumentPart(**_fields(row), content_chars=row[17], beginning=row[18][:chars_max])
 
 
 def _fields(row: Row) -> dict[str, Any]:

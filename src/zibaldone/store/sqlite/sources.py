@@ -55,11 +55,11 @@ class Sources(_Definitions):
         self._tenant = tenant
 
     def counts(self) -> list[SourceCounts]:
-        found = self._raw.execute(_SQL["visible"], range_values(self._tenant))
+        selected = self._raw.execute(_SQL["visible"], range_values(self._tenant))
         return [
             SourceCounts(source_id, name, bool(enabled), synced_at_us, documents, chunks)
             for source_id, name, enabled, synced_at_us, documents, chunks in (
-                rows.require(row, _COUNTS) for row in found
+                rows.require(row, _COUNTS) for row in selected
             )
         ]
 
@@ -89,8 +89,8 @@ class SourceUpkeep(_Definitions):
 
     def texts(self, source_id: int, document_keys: Iterable[int]) -> list[DocumentText]:
         values = {"source_id": source_id, "document_keys": rows.dumps(list(document_keys))}
-        found = self._raw.execute(_SQL["texts"], values)
-        return [DocumentText(*rows.require(row, _TEXT)) for row in found]
+        selected = self._raw.execute(_SQL["texts"], values)
+        return [DocumentText(*rows.require(row, _TEXT)) for row in selected]
 
 
 @lru_cache(maxsize=256)

@@ -63,7 +63,7 @@ def _parted(
 
 
 def _led_by(query: Query, leading: Groups, others: Groups) -> Tier:
-    """Passages with a leading word, scored by all words.
+    """Chunks with a leading word, scored by all words.
 
     Every word stands in it twice: the leading ones before and after the AND, the others after it.
     Were it not so, some would weigh more than in the plain search.

@@ -2,7 +2,7 @@
 
 Derived state: whatever is here can be read again from the file, so a crash has nothing to tear.
 The bits of a dimension block lie together (column by column), so that a scan is a few linear passes
-over small integers; at a million passages that is about ten milliseconds (docs/benchmarks.md).
+over small integers; at a million chunks that is about ten milliseconds (docs/benchmarks.md).
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _SCAN_ROWS = 32_768
 """Rows scanned at once: the block and its counts stay in the processor's cache."""
 
 RESCORED_MIN = 1_000
-"""Passages whose int8 vectors are looked at first; bits alone rank too coarsely. On sentences of
+"""Chunks whose int8 vectors are looked at first; bits alone rank too coarsely. On sentences of
 real text they hold .99 of the ten nearest of a hundred thousand, .97 of a million."""
 
 _RESCORED_GROWTH = 3
 _RESCORED_MAX = 81_000
 _SETTLED_MIN = 10
 """As long as looking at three times as many changes the best ten, or the first quarter of what is
-asked for, so many are looked at, up to this: ten milliseconds. Passages that are alike need one
+asked for, so many are looked at, up to this: ten milliseconds. Chunks that are alike need one
 such step; a filter may leave some that are not, and then all of them are looked at."""
 
 _RESCORE_ROWS = 256
@@ -69,7 +69,7 @@ class StoredVector(NamedTuple):
 
 
 class VectorIndex:
-    """The vectors of one model. Rows of passages that are gone are reused."""
+    """The vectors of one model. Rows of chunks that are gone are reused."""
 
     def __init__(self, dimensions: int) -> None:
         self.dimensions = dimensions
@@ -181,7 +181,7 @@ class VectorIndex:
         documents: npt.NDArray[np.int64] | None,
         without: npt.NDArray[np.int64] | None = None,
     ) -> list[tuple[int, float]]:
-        """The k nearest passages that are allowed, with their cosine; best first, ties by key."""
+        """The k nearest chunks that are allowed, with their cosine; best first, ties by key."""
         groups = [
             self._groups[group] for one in sources if (group := (namespace, one)) in self._groups
         ]
@@ -209,7 +209,7 @@ class VectorIndex:
     def scores(
         self, vector: Vectors, chunk_keys: Iterable[int], *, namespace: str
     ) -> dict[int, float]:
-        """The cosine of each of these passages that is in the namespace and has a vector."""
+        """The cosine of each of these chunks that is in the namespace and has a vector."""
         held = (self._row_by_chunk.get(key) for key in chunk_keys)
         rows = np.array([row for row in held if row is not None], np.int64)
         owners = [self._owners[group] for group in self._group[rows].tolist()]

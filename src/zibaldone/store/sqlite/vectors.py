@@ -48,7 +48,7 @@ class _Held:
         self.seen_change = seen_change
         """The newest change of the file that is reflected here."""
         self.read_through: int | None = 0
-        """The last passage that was read; None when all were."""
+        """The last chunk that was read; None when all were."""
 
 
 class VectorMemory:
@@ -110,7 +110,7 @@ def _read_on(held: _Held, raw: apsw.Connection, model_id: int) -> bool:
 
 
 def _read_page(held: _Held, raw: apsw.Connection, model_id: int) -> bool:
-    """Read the next passages; False when that were the last."""
+    """Read the next chunks; False when that were the last."""
     if held.read_through is None:
         return False
     values = {"model_id": model_id, "after": held.read_through, "limit": _PAGE_ROWS}
@@ -123,7 +123,7 @@ def _read_page(held: _Held, raw: apsw.Connection, model_id: int) -> bool:
 def _follow_log(held: _Held, raw: apsw.Connection, model_id: int) -> bool:
     """Take over the next changes; False when these were the last.
 
-    Each passage is brought to what it is in this reader's snapshot, which may be further than the
+    Each chunk is brought to what it is in this reader's snapshot, which may be further than the
     step. What comes later in the log is then brought there once more, so no order is lost.
     """
     newest, _ = _log_ends(raw)

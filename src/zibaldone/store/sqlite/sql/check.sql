@@ -10,22 +10,22 @@ GROUP BY d.document_key
 HAVING max(r.revision) <> d.revision - 1 OR count(*) <> max(r.revision) - min(r.revision) + 1
 LIMIT :limit;
 
--- name: deleted_documents_with_passages
+-- name: deleted_documents_with_chunks
 -- What is deleted is not found by words.
 SELECT DISTINCT d.document_id FROM documents d JOIN chunks c USING (document_key)
 WHERE d.deleted_at_us IS NOT NULL LIMIT :limit;
 
--- name: passages_without_terms
--- Every passage can be found; the index keeps one row about the length of each.
+-- name: chunks_without_terms
+-- Every chunk can be found; the index keeps one row about the length of each.
 SELECT d.document_id || '#' || c.chunk_index FROM chunks c JOIN documents d USING (document_key)
 WHERE NOT EXISTS (SELECT 1 FROM chunk_terms_docsize t WHERE t.id = c.chunk_key) LIMIT :limit;
 
--- name: terms_without_passage
+-- name: terms_without_chunk
 -- Nothing is found that is not there.
 SELECT t.id FROM chunk_terms_docsize t
 WHERE NOT EXISTS (SELECT 1 FROM chunks c WHERE c.chunk_key = t.id) LIMIT :limit;
 
--- name: vectors_without_passage
+-- name: vectors_without_chunk
 -- The same for vectors.
 SELECT v.chunk_key FROM vectors v
 WHERE NOT EXISTS (SELECT 1 FROM chunks c WHERE c.chunk_key = v.chunk_key) LIMIT :limit;

@@ -8,7 +8,7 @@ SELECT coalesce((SELECT max(change_key) FROM vector_changes), 0),
        coalesce((SELECT min(change_key) FROM vector_changes), 0);
 
 -- name: changed_chunks
--- Passages whose vectors changed in a stretch of the log.
+-- Chunks whose vectors changed in a stretch of the log.
 SELECT DISTINCT chunk_key FROM vector_changes
 WHERE model_id = :model_id AND change_key > :after AND change_key <= :through;
 
@@ -20,7 +20,7 @@ WHERE v.model_id = :model_id AND v.chunk_key > :after
 ORDER BY v.chunk_key LIMIT :limit;
 
 -- name: some_vectors
--- The same for some passages.
+-- The same for some chunks.
 -- CROSS JOIN: begin with the keys; the planner would walk all vectors.
 SELECT v.chunk_key, c.document_key, d.namespace, d.source_id, v.vector
 FROM json_each(:chunk_keys) k
@@ -28,7 +28,7 @@ CROSS JOIN vectors v ON v.model_id = :model_id AND v.chunk_key = k.value
 CROSS JOIN chunks c USING (chunk_key) CROSS JOIN documents d USING (document_key);
 
 -- name: visible
--- Those of some passages that are in scope.
+-- Those of some chunks that are in scope.
 SELECT c.chunk_key FROM json_each(:chunk_keys) k
 CROSS JOIN chunks c ON c.chunk_key = k.value CROSS JOIN documents d USING (document_key)
 WHERE d.namespace = :namespace AND d.deleted_at_us IS NULL
