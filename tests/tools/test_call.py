@@ -141,7 +141,7 @@ async def _waits_and_fails(call: Call, given: Nothing) -> Empty:
 
 
 class TestWaiting:
-    """The first step of a handler runs without a timer; whatever it waits for afterwards has one."""
+    """The first step of a handler runs without a timer; what it waits for afterwards has one."""
 
     def test_an_answer_after_several_waits(self, runtime: Runtime) -> None:
         async def several(call: Call, given: Nothing) -> Any:
