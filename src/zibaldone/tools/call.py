@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
-from zibaldone.access.decide import require_effect
+from zibaldone.access.decide import require_effect, require_tool_of_profiles
 from zibaldone.errors import (
     DeadlineExceeded,
     Forbidden,
@@ -114,6 +114,7 @@ def require_tool(call: Call, tool: AnyTool) -> None:
     """
     if tool.is_local and not call.is_operator:
         raise Forbidden(f"{tool.name} is for the operator, on the server's own command line.")
+    require_tool_of_profiles(call.principal, tool.name)
     require_effect(call.principal, tool.effect)
 
 
