@@ -1,1 +1,0 @@
-"""What one caller can send to harm the others, and that it does not."""
