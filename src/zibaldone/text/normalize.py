@@ -101,6 +101,11 @@ def prefix(raw: str, field: str = "prefix") -> str:
     return text
 
 
+def folder(raw: str, field: str = "prefix") -> str:
+    """The folder of a key, with a slash at its end; "" is everything."""
+    return document_id(raw, field) + "/" if raw.strip("/") else ""
+
+
 def prefix_end(prefix: str) -> str | None:
     """The first string, in code-point order, that sorts after every string with this prefix.
 
