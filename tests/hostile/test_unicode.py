@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.hostile.peers import Bystander
-from tests.server import Server
+from tests.drivers.server import Server
 
 _MARKS = "\u0301\u0323"
 
