@@ -132,7 +132,11 @@ HISTORY_LIMIT_MAX = 100
 """Revisions on one page of a history, at most."""
 
 DIFF_LINES_MAX = 20_000
-"""Lines on either side of a diff; difflib is quadratic in the worst case."""
+"""Lines on either side of a diff; comparing takes the square of their number, in all some tenths
+of a second."""
+
+DIFF_CHARS_MAX = 1_000_000
+"""Characters of a diff. Whoever needs more reads both revisions."""
 
 QUERY_BYTES_MAX = 8_192
 """A search query, in UTF-8 bytes."""

@@ -100,6 +100,7 @@ def test_shows_what_changed(client: httpx.Client, storied: str) -> None:
         "older": 1,
         "newer": 3,
         "diff": f"--- {storied}@1\n+++ {storied}@3\n@@ -1,2 +1,2 @@\n-one\n-two\n+1\n+2",
+        "truncated": False,
     }
     same = client.get(at(storied, "/revisions/diff"), params={"older": 3, "newer": 4}).json()
     assert same["diff"] == ""
