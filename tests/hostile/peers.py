@@ -13,8 +13,8 @@ from typing import Any, Self
 import httpx2 as httpx
 import psutil
 
-from tests.server import Server
-from tests.web.raw import RawAnswer, received
+from tests.drivers.raw import RawAnswer, received
+from tests.drivers.server import Server
 
 SERVED_SECONDS_MAX = 2.5
 """How long the second client may ever wait for a read and a write, on a machine that runs other

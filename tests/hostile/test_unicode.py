@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.drivers.server import Server
 from tests.hostile.peers import Bystander
-from tests.server import Server
 
 _MARKS = "\u0301\u0323"
 
