@@ -7,8 +7,15 @@ from pathlib import Path
 TESTS = Path(__file__).parents[1]
 PACKAGE = TESTS.parent / "src" / "zibaldone"
 
-OF_THEIR_OWN = {"acceptance", "clients", "drivers", "golden", "repo"}
-"""The requirements, foreign clients, what tests share, recorded answers, and the repository."""
+OF_THEIR_OWN = {
+    "acceptance",  # the requirements and their tests
+    "clients",  # other people's MCP clients, and the conformance suite
+    "drivers",  # what tests share
+    "golden",  # recorded answers
+    "hostile",  # attacks, across all parts
+    "nightly",  # the same for hours
+    "repo",  # the repository itself
+}
 
 
 def folders(root: Path) -> set[str]:
