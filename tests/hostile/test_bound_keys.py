@@ -12,9 +12,9 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from tests.server import Server
-from tests.web.keys import Key, create_key, key_command
-from tests.web.mcp import Mcp
+from tests.drivers.keys import Key, create_key, key_command
+from tests.drivers.mcp import Mcp
+from tests.drivers.server import Server
 from zibaldone.access.key import ApiKey, secret_hash
 from zibaldone.access.principal import Tenant
 from zibaldone.limits import Limits

@@ -8,13 +8,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+import types
+from collections.abc import Coroutine, Generator
 from typing import Any
 
 import orjson
 from pydantic import ValidationError
 
 from zibaldone.access.decide import require_effect, require_tool_of_profiles
-from zibaldone.access.share import working_for
+from zibaldone.access.share import SHARE
 from zibaldone.errors import (
     DeadlineExceeded,
     Forbidden,
@@ -43,15 +45,14 @@ async def call_tool(
     """
     started_s = time.perf_counter()
     outcome = "ok"
+    shared = SHARE.set(call.principal.key_id)
     try:
         require_tool(call, tool)
         checked = validate(tool.arguments, arguments, strict=not from_text)
         if tool.document is not None and (path := tool.document(checked)) is not None:
             call.require_document(normalize.document_id(path))
         seconds_max = tool.seconds_max or call.runtime.limits.tool_seconds_max
-        async with asyncio.timeout(seconds_max):
-            with working_for(call.principal.key_id):
-                answer = await tool.handler(call, checked)
+        answer = await _within(seconds_max, tool.handler(call, checked))
         if tool.effect != "read":
             call.runtime.wake()
         return answer
@@ -72,9 +73,41 @@ async def call_tool(
             request_id=call.request_id,
         ) from problem
     finally:
+        SHARE.reset(shared)
         metrics.observe(tool.name, outcome, time.perf_counter() - started_s)
         if tool.effect != "read":
             _log_change(tool, call, arguments, outcome)
+
+
+async def _within(seconds_max: float, work: Coroutine[Any, Any, R]) -> R:
+    """Await `work`; TimeoutError once it has waited for too long.
+
+    Many calls are answered without ever waiting. They need no timer, which would cost as much as
+    checking their arguments.
+    """
+    try:
+        waits_for = work.send(None)
+    except StopIteration as done:
+        answer: R = done.value
+        return answer
+    async with asyncio.timeout(seconds_max):
+        return await _resumed(work, waits_for)
+
+
+@types.coroutine
+def _resumed(work: Coroutine[Any, Any, R], waits_for: Any) -> Generator[Any, Any, R]:
+    """The rest of a coroutine that was started by hand and waits for something."""
+    while True:
+        try:
+            try:
+                value = yield waits_for
+            except BaseException as problem:
+                waits_for = work.throw(problem)
+            else:
+                waits_for = work.send(value)
+        except StopIteration as done:
+            answer: R = done.value
+            return answer
 
 
 def require_tool(call: Call, tool: AnyTool) -> None:
