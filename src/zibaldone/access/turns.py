@@ -15,6 +15,7 @@ A place cannot be taken back from work that runs, so none of what follows may be
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -28,7 +29,7 @@ SMALL_SECONDS = 0.005
 REST_SECONDS_MAX = 5.0
 """The longest rest after one piece of work."""
 
-_REST_FROM_SECONDS = 0.02
+LONG_SECONDS = 0.02
 """Shorter work is not followed by a rest: nobody notices it."""
 
 _PRESENT_SECONDS = 2.0
@@ -100,16 +101,18 @@ class Turns(Generic[T]):
         share.waiting.remove(item)
         return True
 
-    def take(self, now_s: float, *, only_small: bool = False) -> tuple[str, T] | None:
+    def take(
+        self, now_s: float, *, long_from: Container[str] | None = None
+    ) -> tuple[str, T] | None:
         """Whoever is next, if there is a place for them; it must be given back.
 
-        `only_small` passes over shares whose work took long lately.
+        `long_from`: work that may be long is only taken from these shares.
         """
         best: tuple[int, float, str] | None = None
         for name, share in self._shares.items():
             if not share.waiting or not self._has_place(share):
                 continue
-            if only_small and share.typical_s > SMALL_SECONDS:
+            if long_from is not None and share.typical_s > SMALL_SECONDS and name not in long_from:
                 continue
             if share.rests_until_s > now_s and self._others_present(name, now_s):
                 continue
@@ -124,16 +127,30 @@ class Turns(Generic[T]):
         share.held += 1
         return best[2], share.waiting.popleft()
 
-    def give_back(self, name: str, seconds: float, now_s: float) -> None:
+    def give_back(
+        self, name: str, seconds: float, now_s: float, *, worked_s: float | None = None
+    ) -> None:
+        """`worked_s`: how much of the time was work, where the rest was waiting."""
         share = self._shares[name]
         self._taken -= 1
         share.held -= 1
         share.used_s += seconds
-        share.typical_s = max(seconds, share.typical_s * _TYPICAL_DECAY)
         share.ended_s = now_s
-        if self._rest_factor and seconds >= _REST_FROM_SECONDS:
-            rest_s = min(seconds * self._rest_factor, REST_SECONDS_MAX)
-            share.rests_until_s = now_s + rest_s
+        worked_s = seconds if worked_s is None else worked_s
+        share.typical_s = max(worked_s, share.typical_s * _TYPICAL_DECAY)
+        if worked_s >= LONG_SECONDS:
+            self._rest(share, seconds, now_s)
+
+    def charge(self, name: str, seconds: float, now_s: float) -> None:
+        """Add what long work still cost after its end."""
+        share = self._shares[name]
+        share.used_s += seconds
+        self._rest(share, seconds, now_s)
+
+    def _rest(self, share: _Share[T], seconds: float, now_s: float) -> None:
+        start_s = max(now_s, share.rests_until_s)
+        longest_s = now_s + REST_SECONDS_MAX
+        share.rests_until_s = min(start_s + seconds * self._rest_factor, longest_s)
 
     def rest_seconds(self, now_s: float) -> float | None:
         """How long until somebody who rests may go on; None: nobody who waits rests."""
@@ -147,13 +164,6 @@ class Turns(Generic[T]):
     def waits_beside(self, name: str) -> bool:
         """Whether another share waits."""
         return any(share.waiting for other, share in self._shares.items() if other != name)
-
-    def drain(self) -> list[T]:
-        """Take everybody out of the queue."""
-        items = [item for share in self._shares.values() for item in share.waiting]
-        for share in self._shares.values():
-            share.waiting.clear()
-        return items
 
     def _has_place(self, share: _Share[T]) -> bool:
         if share.held == 0:

@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 
 from zibaldone.access.share import current_share
 from zibaldone.access.turns import Turns
-from zibaldone.errors import StorageUnavailable
+from zibaldone.errors import DeadlineExceeded, StorageUnavailable
 from zibaldone.store.sqlite.connection import Connection
 
 T = TypeVar("T")
@@ -34,6 +34,7 @@ class _Read(Generic[T]):
     future: Future[T]
     connection: Connection | None = None
     """Where it runs."""
+    is_abandoned: bool = False
 
 
 class Readers:
@@ -45,6 +46,8 @@ class Readers:
         )
         self._changed = threading.Condition()
         self._threads: set[threading.Thread] = set()
+        # Opened now, while there are files to be had; the extra ones when they are needed.
+        self._unused = [self._connect() for _ in range(_READERS)]
         self._idle = 0
         """Threads that wait and were not woken."""
         self._coming = 0
@@ -88,7 +91,9 @@ class Readers:
 
     def _abandon(self, read: _Read[Any]) -> None:
         with self._changed:
-            if not self._turns.discard(read.share, read) and read.connection is not None:
+            read.is_abandoned = True
+            self._turns.discard(read.share, read)
+            if read.connection is not None:
                 read.connection.expire()
 
     def _run(self) -> None:
@@ -102,8 +107,7 @@ class Readers:
                     return
                 started_s = time.monotonic()
                 try:
-                    if connection is None:
-                        connection = Connection(self._path, wait_seconds_max=self._wait_seconds_max)
+                    connection = connection or self._taken_or_opened()
                     self._attempt(read, connection)
                 except BaseException as problem:
                     read.future.set_exception(problem)
@@ -116,8 +120,19 @@ class Readers:
             if connection is not None:
                 connection.close()
 
+    def _taken_or_opened(self) -> Connection:
+        with self._changed:
+            if self._unused:
+                return self._unused.pop()
+        return self._connect()
+
+    def _connect(self) -> Connection:
+        return Connection(self._path, wait_seconds_max=self._wait_seconds_max)
+
     def _attempt(self, read: _Read[T], connection: Connection) -> None:
         with self._changed:
+            if read.is_abandoned:
+                raise DeadlineExceeded("Nobody waits for this read any more.")
             read.connection = connection
         try:
             result = read.work(connection)
@@ -150,3 +165,5 @@ class Readers:
             threads = list(self._threads)
         for thread in threads:
             thread.join()
+        for connection in self._unused:
+            connection.close()
