@@ -66,9 +66,9 @@ def measure(*, quick: bool, data: Path | None = None) -> list[Finding]:
         (pages / "slow.html").write_text("<div><p>word " * 60_000)
         keys = _Keys.made_in(place, CHUNKS_QUICK if quick else CHUNKS)
         findings: list[Finding] = []
-        with _server(place, pages) as server:
-            _fill_b(server, keys.b)
-            for what, connections, attack in _attacks(pages):
+        for what, connections, attack in _attacks(pages):
+            with _server(place, pages) as server:  # a new one, so that nothing is left to be done
+                _fill_b(server, keys.b)
                 findings += _compared(server, keys, what, connections, attack, seconds)
     return findings
 
@@ -111,7 +111,6 @@ def _compared(
     attack: Callable[[int], Asked],
     seconds: float,
 ) -> list[Finding]:
-    _settle(server, keys.b)
     alone = _measured(server, keys.b, seconds)
     with _attacker(server, keys.a, connections, attack) as outcomes:
         time.sleep(min(3.0, seconds / 4))
@@ -148,19 +147,6 @@ def _measured(server: ServerProcess, key: str, seconds: float) -> dict[str, list
             time.sleep(_PAUSE_SECONDS)
     client.close()
     return {name: sorted(values) for name, values in latencies.items()}
-
-
-def _settle(server: ServerProcess, key: str) -> None:
-    """Wait until nothing of an earlier attack is left to do."""
-    client = _Client(server.port, key)
-    quick = 0
-    while quick < 20:
-        started_s = time.monotonic()
-        client.send(_B["write"](0))
-        client.send(_B["search"](0))
-        quick = quick + 1 if time.monotonic() - started_s < 0.25 else 0
-        time.sleep(0.05)
-    client.close()
 
 
 class _Client:
