@@ -44,7 +44,8 @@ def serve(options: context.Options, /, data: Path | None, **flags: Any) -> None:
         if sys.stderr.isatty():
             address = f"http://{settings.host}:{settings.port}"
             click.echo(f"Zibaldone serves at {address}/mcp. Ctrl-C ends it.", err=True)
-        server(app, settings.host, settings.port).run()
+        limits = settings.limits
+        server(app, settings.host, settings.port, limits, close=runtime.store.close).run()
     finally:
         runtime.close()
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from zibaldone.access.key import ApiKey
 from zibaldone.access.principal import Tenant
+from zibaldone.errors import ZibaldoneError
 from zibaldone.model.document import Document, DocumentHead, Revision
 from zibaldone.model.query import NO_FILTER, Filter
 from zibaldone.store.upkeep import Maintenance, SourceReads
@@ -283,6 +284,18 @@ class Store(Protocol):
 
     async def write(self, tenant: Tenant, work: Callable[[Writer], T]) -> T:
         """Run atomically; returns after the commit is on disk."""
+        ...
+
+    def probe(self, work: Callable[[Maintenance], T]) -> T:
+        """Read in the calling thread, on a connection of its own, in PROBE_SECONDS_MAX at most.
+
+        It tells whether the store can be read, however busy its other readers are. One thread at a
+        time may call this and `refused_write`.
+        """
+        ...
+
+    def refused_write(self) -> ZibaldoneError | None:
+        """Why the store takes no writes at present (its disk is full), or None where it does."""
         ...
 
     async def maintain(self, work: Callable[[Maintenance], T], *, write: bool = True) -> T:

@@ -44,6 +44,7 @@ def build_app(serving: Serving) -> App:
         "/search": rest.admitted(rest.search),
         "/kb/audit-sync": rest.admitted(rest.audit_sync),
         **{url: rest.admitted(rest.posted(tool)) for url, tool in POSTED.items()},
+        "/live": _read_only(health.live),
         "/health": _read_only(health.health),
         "/metrics": _read_only(health.metrics),
         "/openapi.json": _read_only(OpenApi().document),

@@ -1,4 +1,4 @@
-"""What every request must pass before any route sees it: body size, Host, Origin.
+"""What every request must pass before any route sees it: size, Host, Origin.
 
 It wraps the whole application, so that no route can be added without it.
 """
@@ -12,12 +12,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from zibaldone.errors import (
+    BadRequest,
     Forbidden,
+    HeadersTooLarge,
     Internal,
-    PayloadTooLarge,
-    RequestError,
+    Misdirected,
+    ShuttingDown,
+    UrlTooLong,
     ZibaldoneError,
 )
+from zibaldone.limits import HEADERS_MAX, URL_BYTES_MAX
 from zibaldone.web.http import (
     EXTRA_HEADERS_KEY,
     ClientGone,
@@ -27,7 +31,9 @@ from zibaldone.web.http import (
     Receive,
     Send,
     has_started,
+    has_twice,
     header,
+    payload_too_large,
     request_id,
     send_body,
     send_error,
@@ -40,9 +46,8 @@ _log = logging.getLogger("zibaldone.web")
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 
 
-class Misdirected(RequestError):
-    code = "MISDIRECTED_REQUEST"
-    status = 421
+STOPPING = "the server stops"
+"""With this message the server cancels requests when it has no more time for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +105,12 @@ class Guard:
                 await self._inner(scope, receive, send)
         except ClientGone:
             return
-        except ZibaldoneError as error:
+        except (Exception, asyncio.CancelledError) as problem:
+            error = _as_error(problem, scope)
+            if error is None:
+                raise
             if not has_started(scope):
                 await send_error(scope, send, error)
-        except Exception:
-            _log.exception("request %s failed", request_id(scope))
-            if not has_started(scope):
-                message = "The request failed; the server's log has the reason under its id."
-                await send_error(scope, send, Internal(message))
 
     def _cors_headers(self, scope: HttpScope) -> tuple[Header, ...]:
         """For pages that the operator allowed by name, and no others."""
@@ -123,12 +126,16 @@ class Guard:
         )
 
     def _check(self, scope: HttpScope) -> None:
+        if len(scope["headers"]) > HEADERS_MAX:
+            message = f"The request has more than {HEADERS_MAX} headers."
+            raise HeadersTooLarge(message, headers_max=HEADERS_MAX)
+        if len(scope["query_string"]) + len(scope.get("raw_path") or b"") > URL_BYTES_MAX:
+            raise UrlTooLong(f"The URL is over {URL_BYTES_MAX} bytes.", bytes_max=URL_BYTES_MAX)
         length = header(scope, b"content-length")
         if length is not None and length.isdecimal() and int(length) > self._rules.body_bytes_max:
-            raise PayloadTooLarge(
-                f"The request body is over {self._rules.body_bytes_max} bytes.",
-                bytes_max=self._rules.body_bytes_max,
-            )
+            raise payload_too_large(self._rules.body_bytes_max)
+        if has_twice(scope, b"host"):
+            raise BadRequest("The request has two Host headers.", field="host")
         # A page of another site can make a browser call loopback under a name of its own
         # (DNS rebinding); the Host header gives it away.
         host = header(scope, b"host")
@@ -152,6 +159,17 @@ class Guard:
             return True
         scheme, mark, rest = origin.lower().partition("://")
         return bool(mark) and scheme in ("http", "https") and _without_port(rest) in _LOOPBACK_NAMES
+
+
+def _as_error(problem: BaseException, scope: HttpScope) -> ZibaldoneError | None:
+    """What the caller is told; None where the request was cancelled by whoever serves it."""
+    if isinstance(problem, ZibaldoneError):
+        return problem
+    if isinstance(problem, asyncio.CancelledError):
+        is_stopping = problem.args == (STOPPING,)
+        return ShuttingDown("The server is shutting down; try again.") if is_stopping else None
+    _log.error("request %s failed", request_id(scope), exc_info=problem)
+    return Internal("The request failed; the server's log has the reason under its id.")
 
 
 async def _follow_lifespan(receive: Receive, send: Send, background: Sequence[Background]) -> None:

@@ -37,7 +37,6 @@ from zibaldone.web.http import (
     Receive,
     Send,
     parse_object,
-    read_body,
     refuse_method,
     request_id,
     send_json,
@@ -46,6 +45,7 @@ from zibaldone.web.http import (
 Tool = ToolSpec[Any]
 DOCUMENTS_PATH = "/documents/"
 _PRINCIPAL_KEY = "zibaldone.principal"
+_BODY_KEY = "zibaldone.body"
 _AFTER_NUMBER: tuple[list[bytes], ...] = ([], [b"restore"])
 
 
@@ -77,11 +77,12 @@ class Rest:
         async def serve(scope: HttpScope, receive: Receive, send: Send) -> None:
             principal = await self._authenticator.authenticate(scope)
             scope[_PRINCIPAL_KEY] = principal
-            self._gate.enter(principal)
+            admission = await self._gate.admit(principal, scope, receive)
+            scope[_BODY_KEY] = admission.body
             try:
                 await endpoint(scope, receive, send)
             finally:
-                self._gate.leave(principal)
+                self._gate.leave(admission)
 
         return serve
 
@@ -195,7 +196,7 @@ class Rest:
         arguments = _query(scope)
         from_url = scope["method"] in ("GET", "HEAD", "DELETE")
         if not from_url:
-            body = await read_body(receive, self._runtime.limits.request_body_bytes_max)
+            body: bytes = scope[_BODY_KEY]
             arguments.update(parse_object(body) if body else {})
         answer = await self._call(tool, scope, _joined(arguments, known or {}), from_text=from_url)
         is_new = answer.get("status") == "created"

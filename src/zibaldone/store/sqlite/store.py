@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import apsw
 
 from zibaldone.access.principal import Tenant
-from zibaldone.errors import StorageUnavailable
+from zibaldone.errors import StorageUnavailable, ZibaldoneError
 from zibaldone.limits import Limits
 from zibaldone.store.port import Reader, StoreCheck, Writer
 from zibaldone.store.sqlite.api_keys import ApiKeys
@@ -23,6 +23,7 @@ from zibaldone.store.sqlite.documents import Documents, Revisions
 from zibaldone.store.sqlite.journal import Audit, Outbox
 from zibaldone.store.sqlite.lexical import Lexical
 from zibaldone.store.sqlite.maintenance import Maintenance
+from zibaldone.store.sqlite.probe import Probe
 from zibaldone.store.sqlite.schema import prepare
 from zibaldone.store.sqlite.sources import Sources
 from zibaldone.store.sqlite.vectors import VectorMemory, Vectors
@@ -98,6 +99,7 @@ class SqliteStore:
             self._readers.put(connection)
         self._threads = ThreadPoolExecutor(_READERS, thread_name_prefix="zibaldone-reader")
         self._writer = WriterThread(path, wait)
+        self._probe = Probe(path, self._writer)
 
     async def read(
         self,
@@ -147,6 +149,12 @@ class SqliteStore:
         finally:
             self._readers.put(connection)
 
+    def probe(self, work: Callable[[MaintenancePort], T]) -> T:
+        return self._probe.read(lambda raw: work(Maintenance(raw)))
+
+    def refused_write(self) -> ZibaldoneError | None:
+        return self._probe.refused_write()
+
     async def load_vectors(self, identity: str) -> None:
         def page(reader: Session) -> bool:
             return reader.vectors.load_page(identity)
@@ -171,5 +179,6 @@ class SqliteStore:
         self._writer.close()
         self._threads.shutdown()
         self._quick.close()
+        self._probe.close()
         for connection in self._connections:
             connection.close()
