@@ -15,7 +15,7 @@
     │   ├── NotFoundInContent             NOT_FOUND_IN_CONTENT    409
     │   ├── PayloadTooLarge               PAYLOAD_TOO_LARGE       413
     │   ├── UrlTooLong                    URL_TOO_LONG            414
-    │   ├── Misdirected                   MISDIRECTED_REQUEST     421
+    │   ├── MisdirectedRequest            MISDIRECTED_REQUEST     421
     │   ├── LimitExceeded                 LIMIT_EXCEEDED          422
     │   ├── TooManyRequests               TOO_MANY_REQUESTS       429
     │   ├── HeadersTooLarge               HEADERS_TOO_LARGE       431
@@ -138,7 +138,9 @@ class UrlTooLong(RequestError):
     status = 414
 
 
-class Misdirected(RequestError):
+class MisdirectedRequest(RequestError):
+    """The Host header names another server."""
+
     code = "MISDIRECTED_REQUEST"
     status = 421
 

@@ -270,6 +270,13 @@ VECTOR_LOAD_SECONDS_MAX = 0.5
 VECTOR_CHANGES_KEPT = 200_000
 """Changes a process may fall behind before it reads all vectors again."""
 
+JOB_BACKOFF_SECONDS_MAX = 3_600.0
+"""The longest pause between two attempts at a job. A longer one is from a clock that was ahead."""
+
+JOB_CRASHES_MAX = 20
+"""Workers that may end while they hold a job before it is parked. More than the attempts that may
+fail: a worker is mostly killed for reasons that have nothing to do with its job."""
+
 COMPLETIONS_MAX = 100
 """Values in one answer of completion/complete (the protocol's own bound)."""
 

@@ -26,7 +26,7 @@ from zibaldone.limits import Limits
 from zibaldone.store.open import DATABASE_NAME, open_store
 from zibaldone.store.port import Reader
 from zibaldone.store.sqlite.faults import as_storage_error
-from zibaldone.text.tokens import parse_query
+from zibaldone.text.query import parse_query
 
 BODY = ("x" * 5_000 + " room. ") * 40
 """Takes much room for little work: few words are in it."""

@@ -27,8 +27,9 @@ from zibaldone.model.query import Filter
 from zibaldone.store import migrate
 from zibaldone.store.open import DATABASE_NAME, open_store
 from zibaldone.store.sqlite import schema
+from zibaldone.store.sqlite.match import TOKENIZER
 from zibaldone.store.sqlite.schema import APPLICATION_ID, prepare
-from zibaldone.text.tokens import FTS5_TOKENIZER, parse_query
+from zibaldone.text.query import parse_query
 
 PACKAGE = "zibaldone.store.sqlite"
 MIGRATIONS = migrate.load(PACKAGE)
@@ -49,6 +50,13 @@ SAMPLE_ROWS: dict[str, tuple[str, ...]] = {
     "models": ("(1, 'minilm', 2, 4)",),
     "vectors": ("(1, 11, x'0102')",),
     "outbox": ("(3, 7, 2, 'index', 2, 0, 0, 0, 0, NULL)",),
+    "jobs": (
+        """(4, 'j1', 'vectors', 0, 'home', '', '7', 2, 0, NULL, NULL, 0, 0, 0, NULL, NULL, NULL,
+            NULL, NULL, NULL, NULL, NULL, NULL)""",
+        """(5, 'j2', 'sync', 1, 'home', 'a/', NULL, 2, 3, 'u', '{}', 1, 1, 1, 9, 'token', 4,
+            NULL, 1.5, 2.0, 'half', NULL, 'why')""",
+    ),
+    "schedules": ("('nightly', '0 3 * * *', 'sync', 'home', '{}', 5, NULL)",),
     "facets": ("(7, 1, 2.5, 1)",),
     "document_tags": ("('x', 7)",),
     "index_workers": ("(5, 1, 9)",),
@@ -166,6 +174,54 @@ def test_tags_from_before_are_compared_as_those_from_now(tmp_path: Path) -> None
     assert found == {*((7, name) for name in names), (8, "caf\u00e9")}
 
 
+def test_texts_from_before_our_own_stems_are_found_by_the_same_words(tmp_path: Path) -> None:
+    before = [migration.name for migration in MIGRATIONS].index("terms")
+    database_at(tmp_path / DATABASE_NAME, before)
+    texts = {
+        12: "running shoes of modern technologies",
+        13: "possibly the configuration of c++",
+        14: "việt nam 東京都庁舎 json_extract",
+    }
+    connection = apsw.Connection(str(tmp_path / DATABASE_NAME))
+    for key, text in texts.items():
+        connection.execute(
+            "INSERT INTO chunks VALUES (?, 7, ?, 0, 1, 'Headings', ?, x'01')", (key, key, text)
+        )
+        # As that version did: the words as they are, stemmed by the index itself.
+        connection.execute(
+            "INSERT INTO chunk_terms (rowid, title, heading, body) VALUES (?, ?, 'headings', ?)",
+            (key, "title", text),
+        )
+    connection.close()
+    store = open_store(tmp_path, Limits())
+    try:
+        kept = Kept(store, Limits())
+        assert asyncio.run(store.check(thorough=True)).problems == (
+            "The body of 'a/b' is not the one that was written.",
+            "The body of 'gone' is not the one that was written.",
+        )
+
+        def found(words: str) -> set[int]:
+            return {key for key, _ in kept.scored(words, Tenant("home"))}
+
+        for words, keys in {
+            '"run shoe"': {12},
+            "technology": {12},
+            "possible": {13},
+            "configurat*": {13},
+            "c++": {13},
+            '"việt nam"': {14},
+            '"東京都庁"': {14},
+            "json_extract": {14},
+            "heading": {12, 13, 14},
+            "title:titles": {11, 12, 13, 14},
+            "text": {11},
+        }.items():
+            assert found(words) == keys, words
+    finally:
+        store.close()
+
+
 def test_the_schema_to_read_is_the_schema_there_is() -> None:
     assert schema_snapshot.FILE.read_text(encoding="utf-8") == schema_snapshot.snapshot(), (
         "run: python -m tests.store.schema_snapshot"
@@ -173,7 +229,7 @@ def test_the_schema_to_read_is_the_schema_there_is() -> None:
 
 
 def test_the_index_splits_terms_as_they_are_made() -> None:
-    assert f'tokenize = "{FTS5_TOKENIZER}"' in schema_snapshot.FILE.read_text(encoding="utf-8")
+    assert f'tokenize = "{TOKENIZER}"' in schema_snapshot.FILE.read_text(encoding="utf-8")
 
 
 def test_a_prepared_database_is_left_as_it_is(tmp_path: Path) -> None:

@@ -30,19 +30,36 @@ OPERATORS = "keys are the operator's, no tenant's"
 PIPELINE = "the index pipeline serves all tenants, by storage key; no tool is given it"
 BY_MEMORY = "what it brings is masked by namespace, in memory or by the statement beside it"
 WHOLE_INDEX = "measures the index itself, as its ranking does; says nothing of a document"
+PIPELINE_FILES = ("index.", "sources.", "queue.")
 WITHOUT_NAMESPACE = {
     "documents.insert_body": BY_KEY,
     "documents.replace_body": BY_KEY,
     "revisions.add": BY_KEY,
     "outbox.add": BY_KEY,
-    "lexical.passages_with": WHOLE_INDEX,
+    "lexical.chunks_with": WHOLE_INDEX,
     "lexical.newest_chunk": WHOLE_INDEX,
-    **{name: BY_KEY for name in ALL if name.startswith("passages.")},
-    "lexical.put_facets": BY_KEY,
-    "lexical.delete_facets": BY_KEY,
-    "lexical.put_tag": BY_KEY,
-    "lexical.delete_tags": BY_KEY,
-    **{name: PIPELINE for name in ALL if name.startswith(("index.", "sources."))},
+    "schedules.all": PIPELINE,
+    "schedules.advance": PIPELINE,
+    "schedules.remove": PIPELINE,
+    "jobs.cancel": BY_KEY,
+    "jobs.retry": BY_KEY,
+    "chunks.stored": BY_KEY,
+    "chunks.insert": BY_KEY,
+    "chunks.insert_terms": BY_KEY,
+    "chunks.move": BY_KEY,
+    "chunks.delete": BY_KEY,
+    "chunks.delete_terms": BY_KEY,
+    "chunks.delete_vectors": BY_KEY,
+    "chunks.log_vectors": BY_KEY,
+    "documents.put_facets": BY_KEY,
+    "documents.delete_facets": BY_KEY,
+    "documents.put_tag": BY_KEY,
+    "documents.delete_tags": BY_KEY,
+    **{
+        name: PIPELINE
+        for name in ALL
+        if name.startswith(PIPELINE_FILES) and name != "sources.visible"
+    },
     "sources.definition": BY_KEY,
     "vectors.model": BY_MEMORY,
     "vectors.newest_change": BY_MEMORY,
@@ -191,7 +208,7 @@ KEYS = re.compile("SCAN (json_each|[a-z]) VIRTUAL TABLE INDEX 1:")
 @pytest.mark.parametrize(
     "name",
     [
-        *("lexical.passages", "lexical.passages_by_place", "vectors.some_vectors"),
+        *("chunks.views", "chunks.views_at", "chunks.documents_of", "vectors.some_vectors"),
         *("vectors.visible", "vectors.identified"),
     ],
 )

@@ -20,12 +20,10 @@ from zibaldone.cli.doctor_surroundings import extras, server_at
 from zibaldone.errors import ConfigurationError, ZibaldoneError
 from zibaldone.limits import DISK_FREE_BYTES_FEW, MIB
 from zibaldone.store.open import DATABASE_NAME
-from zibaldone.wiring.runtime import chosen_embedder
 
 Status = Literal["ok", "warn", "fail"]
 
 _CONFIG_VARIABLE = settings.ENV_PREFIX + "CONFIG"
-_SECRET_WORDS = ("key", "password", "secret", "token")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +46,7 @@ class InForce:
 @context.json_option
 @click.pass_context
 def doctor(ctx: click.Context, thorough: bool, as_json: bool) -> None:
-    """Check the installation, the settings, the database and the server."""
+    """Check the installation, settings, database and server."""
     options: context.Options = ctx.obj
     findings = list(_installation())
     in_force: list[InForce] = []
@@ -129,8 +127,8 @@ def _in_force(options: context.Options, found: settings.Settings) -> list[InForc
             source = str(options.config or chosen.get(_CONFIG_VARIABLE, settings.FILE_NAME))
         else:
             source = "default"
-        is_secret = isinstance(value, str) and any(word in name for word in _SECRET_WORDS)
-        result.append(InForce(name, "(not shown)" if is_secret and value else value, source))
+        is_hidden = settings.BY_NAME[name].is_secret and value
+        result.append(InForce(name, "(not shown)" if is_hidden else value, source))
     return result
 
 
@@ -178,6 +176,8 @@ def _data_folder(folder: Path) -> Iterator[Finding]:
 
 
 def _embedder(found: settings.Settings) -> Finding:
+    from zibaldone.wiring.runtime import chosen_embedder
+
     try:
         chosen = chosen_embedder(found)
     except ConfigurationError as error:

@@ -7,7 +7,7 @@ import signal
 import socket
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,10 +16,9 @@ from zibaldone.cli import context, logs
 from zibaldone.errors import ConfigurationError
 from zibaldone.model.instant import now_us
 from zibaldone.settings import Settings
-from zibaldone.tools.spec import Runtime
-from zibaldone.web.server import server
-from zibaldone.wiring.application import build_application
-from zibaldone.wiring.runtime import build_runtime
+
+if TYPE_CHECKING:
+    from zibaldone.tools.spec import Runtime
 
 
 @click.command()
@@ -30,6 +29,10 @@ from zibaldone.wiring.runtime import build_runtime
 @click.pass_obj
 def serve(options: context.Options, /, data: Path | None, **flags: Any) -> None:
     """Serve the documents over HTTP."""
+    from zibaldone.web.server import server
+    from zibaldone.wiring.application import build_application
+    from zibaldone.wiring.runtime import build_runtime
+
     if data is not None:
         options = context.Options(data=data, config=options.config)
     settings = options.settings(**flags)

@@ -25,7 +25,7 @@ _COLUMNS = ("name", "namespace", "kind", "documents", "passages", "chunking")
 @context.json_option
 @click.pass_context
 def sources(ctx: click.Context, as_json: bool) -> None:
-    """List the sources of documents, or change how one cuts them."""
+    """List the sources, or change how one is chunked."""
     if ctx.invoked_subcommand is not None:
         return
     with context.opened(ctx.obj) as session:

@@ -9,9 +9,8 @@ from zibaldone.embed.port import Vectors
 from zibaldone.errors import VectorsLoading
 from zibaldone.find.parse import demands_words
 from zibaldone.limits import CANDIDATES_MAX
-from zibaldone.model.query import Filter
+from zibaldone.model.query import Filter, Query
 from zibaldone.store.port import Reader, Scored
-from zibaldone.text.tokens import Query
 
 _NEAREST_MAX = 2_000
 """Passages looked at for the sake of those that a query with demands admits."""

@@ -24,6 +24,7 @@ from zibaldone.model.instant import now_us
 from zibaldone.store.port import Store
 from zibaldone.store.upkeep import Maintenance
 from zibaldone.text.chunk import cut
+from zibaldone.text.chunk_changes import chunk_changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +94,12 @@ def _cut_batch(source_id: int, chunking: Chunking, keys: Sequence[int], work: Ma
         document = work.sources.text(source_id, key)
         if document is None:
             continue
-        replaced = work.sources.replace_passages(
-            document, cut(document.body, document.mime, chunking)
-        )
-        if replaced.added:
+        wanted = cut(document.body, document.mime, chunking)
+        changes = chunk_changes(work.chunks.stored(key), document.title, wanted)
+        work.chunks.apply(key, changes)
+        if changes.added:
             work.enqueue_cut(key, now_us())
-        done += Recut(1, int(bool(replaced)), replaced.added)
+        done += Recut(1, int(bool(changes)), len(changes.added))
     work.trim_changes(VECTOR_CHANGES_KEPT)
     return done
 

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from zibaldone.model.chunk import ChunkChanges, StoredChunk
 from zibaldone.model.chunking import Chunking
 from zibaldone.model.document import VectorStatus
-from zibaldone.text.chunk import Chunk
+from zibaldone.model.job import JobState, LeasedJob, NewJob, Progress, Schedule, Setback
 
 if TYPE_CHECKING:  # numpy is loaded by the first search, not by the first import
     from zibaldone.model.vector import Vectors
 
 
-class SourceReads(Protocol):
+class SourceDefinitions(Protocol):
     def chunking(self, source_id: int) -> Chunking:
         """How the source's documents are cut. StorageCorrupt where its definition is unusable."""
         ...
@@ -53,18 +54,8 @@ class DocumentText:
     body: str
 
 
-@dataclass(frozen=True, slots=True)
-class PassagesReplaced:
-    added: int
-    moved: int
-    removed: int
-
-    def __bool__(self) -> bool:
-        return bool(self.added or self.moved or self.removed)
-
-
-class SourceUpkeep(SourceReads, Protocol):
-    """The sources and the passages of their documents, across namespaces."""
+class SourceUpkeep(SourceDefinitions, Protocol):
+    """The sources and the texts of their documents, across namespaces."""
 
     def all(self) -> list[Source]: ...
 
@@ -90,9 +81,12 @@ class SourceUpkeep(SourceReads, Protocol):
         """None: it is deleted, or of another source by now."""
         ...
 
-    def replace_passages(
-        self, document: DocumentText, chunks: Sequence[Chunk]
-    ) -> PassagesReplaced: ...
+
+class ChunkUpkeep(Protocol):
+    """The chunks of any document, by its storage key. Like `ChunkWrites` otherwise."""
+
+    def stored(self, document_key: int) -> list[StoredChunk]: ...
+    def apply(self, document_key: int, changes: ChunkChanges) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,11 +159,132 @@ class PendingLag:
     youngest_us: int | None
 
 
+class QueueUpkeep(Protocol):
+    """The workers' side of the queue.
+
+    A job is leased under a token, `owner`, that is new for each call of `lease`. Every later call
+    names the lease, and has no effect where the job is no longer held under that token: a worker
+    that slept past its lease cannot touch what another took over. Those calls return the keys of
+    the jobs that were still held, so that a caller can tell.
+    """
+
+    def add(self, namespace: str, jobs: Iterable[NewJob]) -> list[str]:
+        """Like `QueueWrites.add`, for a namespace."""
+        ...
+
+    def lease(
+        self,
+        kind: str,
+        *,
+        limit: int,
+        now_us: int,
+        until_us: int,
+        owner: str,
+        by_subject: bool = False,
+        running_max: int | None = None,
+    ) -> list[LeasedJob]:
+        """Take the oldest due jobs of a kind, at most `limit`, until `until_us`.
+
+        Due is a queued job whose time has come, and a running one whose lease ran out. A lease that
+        ends later than one given now for twice as long counts as run out (the clock was ahead when
+        it was given); so does a back-off that ends after JOB_BACKOFF_SECONDS_MAX.
+
+        A job whose lease ran out comes alone, with one more in `crashes`: if it is what ended its
+        worker, no other job shares the blame. If its cancellation was requested it is cancelled
+        instead.
+
+        `by_subject`: a subject is leased with all of its queued jobs, and to one worker at a time.
+        The newest job is returned and stands for the others; a job that is added meanwhile is not
+        among them. `running_max`: in all processes no more jobs of the kind are leased than this.
+        """
+        ...
+
+    def has_due(self, kind: str, *, now_us: int, until_us: int) -> bool:
+        """Whether there is something to lease, asked without the lock that leasing needs."""
+        ...
+
+    def renew(self, leases: Iterable[LeasedJob], until_us: int) -> dict[int, bool]:
+        """Hold longer. For the keys still held: whether cancellation is requested."""
+        ...
+
+    def progress(self, lease: LeasedJob, progress: Progress) -> bool | None:
+        """Whether cancellation is requested; None if the job is no longer held."""
+        ...
+
+    def release(
+        self, leases: Iterable[LeasedJob], *, now_us: int, has_progressed: bool = False
+    ) -> set[int]:
+        """Queue again at once: the worker stops, or did a part (then no failure counts any more).
+
+        Jobs to be cancelled are cancelled instead, here and in `retry` and `wait`.
+        """
+        ...
+
+    def finish(
+        self,
+        leases: Iterable[LeasedJob],
+        *,
+        now_us: int,
+        result: Any = None,
+        is_kept: bool = True,
+    ) -> set[int]:
+        """Done. `is_kept=False` removes the jobs, with no state `done` and no result to look at."""
+        ...
+
+    def cancel(self, leases: Iterable[LeasedJob], *, now_us: int) -> set[int]:
+        """The worker stopped because cancellation was requested."""
+        ...
+
+    def retry(self, setbacks: Iterable[Setback], *, now_us: int) -> set[int]:
+        """Queue again for later and count a failed attempt."""
+        ...
+
+    def wait(self, setbacks: Iterable[Setback], *, now_us: int) -> set[int]:
+        """Queue again for later; it was no attempt, as something else was unavailable."""
+        ...
+
+    def park(
+        self, setbacks: Iterable[Setback], *, now_us: int, is_attempt: bool = True
+    ) -> set[int]:
+        """Set aside with the error, until somebody retries or cancels the job."""
+        ...
+
+    def pending(self, kind: str, created_through_us: int) -> int:
+        """Queued and running jobs that were created up to a time."""
+        ...
+
+    def purge(self, kind: str, state: JobState, *, before_us: int, limit: int) -> int:
+        """Remove jobs that ended (done, parked or cancelled) before a time; how many."""
+        ...
+
+
+class ScheduleUpkeep(Protocol):
+    def all(self) -> list[Schedule]: ...
+
+    def put(self, schedule: Schedule) -> None:
+        """Add or change. A schedule whose cron expression stays keeps its next run."""
+        ...
+
+    def remove(self, name: str) -> bool: ...
+
+    def advance(
+        self, name: str, *, expected_us: int, next_run_at_us: int, ran_at_us: int | None = None
+    ) -> bool:
+        """Set the next run. False: the next run is not `expected_us`, another process was first."""
+        ...
+
+
 class Maintenance(Protocol):
     """The index pipeline's view: by storage key, across namespaces; no tool is given it."""
 
     @property
     def sources(self) -> SourceUpkeep: ...
+    @property
+    def queue(self) -> QueueUpkeep: ...
+    @property
+    def schedules(self) -> ScheduleUpkeep: ...
+    @property
+    def chunks(self) -> ChunkUpkeep: ...
 
     def claim(self, worker_key: int, model_id: int, now_us: int) -> Claim:
         """The worker lives and wants to work on the queue; only one model's may at a time."""

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from zibaldone.access.decide import require_effect
 from zibaldone.errors import DeadlineExceeded, Internal, InvalidArgument, ZibaldoneError
-from zibaldone.limits import ECHO_CHARS_MAX
+from zibaldone.limits import DOCUMENT_ID_BYTES_MAX, ECHO_CHARS_MAX
 from zibaldone.tools import metrics
 from zibaldone.tools.spec import Answer, Arguments, Call, ToolSpec
 
@@ -104,7 +104,7 @@ def _log_change(tool: ToolSpec[Any], call: Call, arguments: dict[str, Any], outc
         "key": call.principal.key_id,
         "namespace": call.principal.tenant.namespace,
         "tool": tool.name,
-        "document": path if isinstance(path, str) else "",
+        "document": path[:DOCUMENT_ID_BYTES_MAX] if isinstance(path, str) else "",
         "outcome": outcome,
         "request": call.request_id,
     }

@@ -16,7 +16,7 @@ from zibaldone.errors import (
     Forbidden,
     HeadersTooLarge,
     Internal,
-    Misdirected,
+    MisdirectedRequest,
     ShuttingDown,
     UrlTooLong,
     ZibaldoneError,
@@ -140,7 +140,7 @@ class Guard:
         # (DNS rebinding); the Host header gives it away.
         host = header(scope, b"host")
         if host is not None and not self._is_ours(host):
-            raise Misdirected(
+            raise MisdirectedRequest(
                 "This server does not answer to that Host; the setting allowed_hosts names those "
                 "it does."
             )

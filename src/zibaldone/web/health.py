@@ -36,7 +36,7 @@ _AUTHENTICATION_SECONDS_MAX = 0.2
 _BRIEF_MEMBERS = ("status", "code")
 _SOUND = frozenset({"ok", "off", "busy"})
 _LAG_SECONDS_MAX = 1.0
-"""A longer stop of the event loop is a fault: no request may cause one."""
+"""A longer stop of the event loop is worth telling. A crowded machine can cause it too."""
 
 Service = dict[str, Any]
 
@@ -71,7 +71,9 @@ class Health:
     async def health(self, scope: HttpScope, receive: Receive, send: Send) -> None:
         del receive
         is_operator, services = await asyncio.gather(self._is_operator(scope), self._services())
-        is_healthy = all(service["status"] in _SOUND for service in services.values())
+        is_healthy = all(
+            service["status"] in _SOUND for name, service in services.items() if name != "loop"
+        )
         # Without vectors it still answers by keyword, without room it still reads: no reason to be
         # taken out of service.
         parts = (services["store"], services["readers"], services["writes"])
@@ -117,7 +119,7 @@ class Health:
             "readers": readers,
             "writes": writes,
             "loop": {
-                "status": "ok" if late_s < _LAG_SECONDS_MAX else "late",
+                "status": "ok" if late_s < _LAG_SECONDS_MAX else "slow",
                 "lag_seconds": round(late_s, 3),
             },
             "embedder": self._embedder(),

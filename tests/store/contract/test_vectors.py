@@ -18,6 +18,7 @@ from zibaldone.model.document import Document
 from zibaldone.model.query import NO_FILTER, Filter
 from zibaldone.store.upkeep import Maintenance
 from zibaldone.text.chunk import Chunk
+from zibaldone.text.facets import folded_tags
 
 Floats = npt.NDArray[np.float32]
 MODEL = "model/of/this/test"
@@ -46,7 +47,7 @@ class Vectors:
         """Give a stored document these passages and vectors."""
         chunks = [Chunk(n, n, n + 1, "", f"{document.document_id} {n}") for n in range(len(rows))]
         tenant = self.tenants[document.storage_key or 0]
-        self.kept.write(lambda writer: writer.lexical.replace(document, chunks), tenant)
+        self.kept.put_chunks(document, chunks, tenant)
         found = self.backend.query(
             f"SELECT chunk_key FROM chunks WHERE document_key = {document.storage_key} "
             "ORDER BY chunk_index"
@@ -157,7 +158,7 @@ FILTERS: dict[str, tuple[Filter, Callable[[Document], bool]]] = {
     ),
     "other than no one": (Filter(without_ids=()), everything),
     "any tag": (
-        Filter(tags_any=("Red", "blue")),
+        Filter(tags_any=folded_tags(("Red", "blue"))),
         lambda one: bool({"red", "blue"} & {*map(str.lower, one.tags)}),
     ),
     "no tag of none": (Filter(tags_any=()), lambda one: False),
@@ -166,7 +167,7 @@ FILTERS: dict[str, tuple[Filter, Callable[[Document], bool]]] = {
         lambda one: {"red", "round"} <= {*map(str.lower, one.tags)},
     ),
     "the same tag twice": (
-        Filter(tags_all=("red", "RED ")),
+        Filter(tags_all=folded_tags(("red", "RED "))),
         lambda one: "red" in map(str.lower, one.tags),
     ),
     "all of no tags": (Filter(tags_all=()), everything),

@@ -10,6 +10,7 @@ import apsw
 from zibaldone.access.principal import Tenant
 from zibaldone.errors import Conflict, Forbidden
 from zibaldone.model.document import Document, DocumentHead, Revision
+from zibaldone.model.facets import Facets
 from zibaldone.store import statements
 from zibaldone.store.port import Listing
 from zibaldone.store.sqlite import rows
@@ -133,6 +134,26 @@ class Documents:
         if after.body != before.body:
             self._raw.execute(_SQL["replace_body"], {"document_key": key, "body": after.body})
         return replace(after, storage_key=key)
+
+    def put_facets(self, document: Document, facets: Facets | None) -> None:
+        key = rows.storage_key(document)
+        self._raw.execute(_SQL["delete_tags"], {"document_key": key})
+        if facets is None:
+            self._raw.execute(_SQL["delete_facets"], {"document_key": key})
+            return
+        self._raw.execute(
+            _SQL["put_facets"],
+            {
+                "document_key": key,
+                "created_us": facets.created_us,
+                "score": facets.score,
+                "post_type": facets.post_type,
+            },
+        )
+        if facets.tags:
+            self._raw.executemany(
+                _SQL["put_tag"], [{"document_key": key, "tag": tag} for tag in facets.tags]
+            )
 
     def _require_visible(self, document: Document) -> None:
         if not document.document_id.startswith(self._tenant.prefix):

@@ -13,7 +13,10 @@ import apsw
 from zibaldone.limits import INDEX_WORKER_ALIVE_SECONDS
 from zibaldone.model.vector import Vectors
 from zibaldone.store import statements
+from zibaldone.store.sqlite.chunks import ChunkTable
+from zibaldone.store.sqlite.queue import QueueUpkeep
 from zibaldone.store.sqlite.rows import require
+from zibaldone.store.sqlite.schedules import ScheduleUpkeep
 from zibaldone.store.sqlite.sources import SourceUpkeep
 from zibaldone.store.sqlite.vector_index import pack
 from zibaldone.store.sqlite.vectors import ALL_PASSAGES
@@ -38,6 +41,9 @@ class Maintenance:
     def __init__(self, raw: apsw.Connection) -> None:
         self._raw = raw
         self.sources = SourceUpkeep(raw)
+        self.queue = QueueUpkeep(raw)
+        self.schedules = ScheduleUpkeep(raw)
+        self.chunks = ChunkTable(raw)
 
     # Who works on the outbox
 

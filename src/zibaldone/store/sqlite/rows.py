@@ -80,6 +80,12 @@ def document(row: Row) -> Document:
     )
 
 
+def storage_key(document: Document) -> int:
+    if document.storage_key is None:
+        raise ValueError(f"{document.document_id!r} is not stored yet")
+    return document.storage_key
+
+
 def document_values(document: Document) -> dict[str, Any]:
     return {
         "document_id": document.document_id,

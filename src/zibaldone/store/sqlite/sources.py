@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 
 import apsw
 import orjson
 
+from zibaldone.access.principal import Tenant
 from zibaldone.errors import InvalidArgument, StorageCorrupt
 from zibaldone.model.chunking import Chunking
 from zibaldone.store import statements
+from zibaldone.store.port import SourceCounts
 from zibaldone.store.sqlite import rows
 from zibaldone.store.sqlite.faults import UnreadableRowError
-from zibaldone.store.sqlite.passages import replace_passages
-from zibaldone.store.upkeep import DocumentText, PassagesReplaced, Source
-from zibaldone.text.chunk import Chunk
+from zibaldone.store.sqlite.filters import range_values
+from zibaldone.store.upkeep import DocumentText, Source
 
 _DEFINITION: rows.Kinds = (str, str)
 _SOURCE: rows.Kinds = (int, str, str, str, int, str, int, int)
 _TEXT: rows.Kinds = (str, str, str)
+_COUNTS: rows.Kinds = (int, str, int, rows.INT_OR_NONE, int, int)
 
 _SQL = statements.load("zibaldone.store.sqlite", "sources.sql")
 
 
-class Sources:
-    """What a write has to know."""
+class _Definitions:
+    """How each source is set up, by its id."""
 
     def __init__(self, raw: apsw.Connection) -> None:
         self._raw = raw
@@ -45,7 +46,24 @@ class Sources:
             ) from error
 
 
-class SourceUpkeep(Sources):
+class Sources(_Definitions):
+    """Bound to one tenant: what a source holds beyond it is not counted."""
+
+    def __init__(self, raw: apsw.Connection, tenant: Tenant) -> None:
+        super().__init__(raw)
+        self._tenant = tenant
+
+    def counts(self) -> list[SourceCounts]:
+        found = self._raw.execute(_SQL["visible"], range_values(self._tenant))
+        return [
+            SourceCounts(source_id, name, bool(enabled), synced_at_us, documents, chunks)
+            for source_id, name, enabled, synced_at_us, documents, chunks in (
+                rows.require(row, _COUNTS) for row in found
+            )
+        ]
+
+
+class SourceUpkeep(_Definitions):
     """Across namespaces, like all upkeep."""
 
     def all(self) -> list[Source]:
@@ -72,9 +90,6 @@ class SourceUpkeep(Sources):
         values = {"source_id": source_id, "document_key": document_key}
         row = self._raw.execute(_SQL["text"], values).fetchone()
         return None if row is None else DocumentText(document_key, *rows.require(row, _TEXT))
-
-    def replace_passages(self, document: DocumentText, chunks: Sequence[Chunk]) -> PassagesReplaced:
-        return replace_passages(self._raw, document.document_key, document.title, chunks)
 
 
 @lru_cache(maxsize=256)

@@ -18,8 +18,10 @@ from zibaldone.limits import Limits
 from zibaldone.store.port import Reader, StoreCheck, Writer
 from zibaldone.store.sqlite.api_keys import ApiKeys
 from zibaldone.store.sqlite.check import check_file
+from zibaldone.store.sqlite.chunks import Chunks
 from zibaldone.store.sqlite.connection import Connection
 from zibaldone.store.sqlite.documents import Documents, Revisions
+from zibaldone.store.sqlite.jobs import Jobs, Queue
 from zibaldone.store.sqlite.journal import Audit, Outbox
 from zibaldone.store.sqlite.lexical import Lexical
 from zibaldone.store.sqlite.maintenance import Maintenance
@@ -59,6 +61,10 @@ class Session:
         return Revisions(self._raw, self._tenant)
 
     @cached_property
+    def chunks(self) -> Chunks:
+        return Chunks(self._raw, self._tenant)
+
+    @cached_property
     def lexical(self) -> Lexical:
         return Lexical(self._raw, self._tenant)
 
@@ -68,11 +74,19 @@ class Session:
 
     @cached_property
     def sources(self) -> Sources:
-        return Sources(self._raw)
+        return Sources(self._raw, self._tenant)
 
     @cached_property
     def outbox(self) -> Outbox:
         return Outbox(self._raw)
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        return Jobs(self._raw, self._tenant)
+
+    @cached_property
+    def queue(self) -> Queue:
+        return Queue(self._raw, self._tenant)
 
     @cached_property
     def audit(self) -> Audit:

@@ -24,7 +24,7 @@ from zibaldone.model.vector import Vectors as VectorRows
 from zibaldone.model.vector import np
 from zibaldone.store import statements
 from zibaldone.store.port import VectorCoverage
-from zibaldone.store.sqlite.filters import filter_values, folded_tags, range_values
+from zibaldone.store.sqlite.filters import filter_values, range_values
 from zibaldone.store.sqlite.vector_index import StoredVector, VectorIndex
 
 if TYPE_CHECKING:
@@ -223,9 +223,9 @@ class Vectors:
             found.append(self._keys("eligible", _only(values, _WALKED)))
         if wanted.document_ids is not None:
             found.append(self._keys("identified", _only(values, _IDENTIFIED)))
-        if (any_of := folded_tags(wanted.tags_any)) is not None:
+        if (any_of := wanted.tags_any) is not None:
             found.append(self._tagged(any_of, 1))
-        if all_of := folded_tags(wanted.tags_all):
+        if all_of := wanted.tags_all:
             found.append(self._tagged(all_of, len(all_of)))
         if not found:
             return None

@@ -102,3 +102,20 @@ RETURNING document_key;
 -- name: replace_body
 -- The next body of a document.
 UPDATE bodies SET body = :body WHERE document_key = :document_key;
+
+-- name: put_facets
+-- What a live document can be filtered by.
+INSERT OR REPLACE INTO facets (document_key, created_us, score, post_type)
+VALUES (:document_key, :created_us, :score, :post_type);
+
+-- name: delete_facets
+-- Of a document that is gone.
+DELETE FROM facets WHERE document_key = :document_key;
+
+-- name: delete_tags
+-- Forget a document's tags.
+DELETE FROM document_tags WHERE document_key = :document_key;
+
+-- name: put_tag
+-- One tag of a document.
+INSERT INTO document_tags (tag, document_key) VALUES (:tag, :document_key);

@@ -41,3 +41,19 @@ ORDER BY document_key LIMIT :limit;
 -- What a document's passages are made of, if it still is a live one of the source.
 SELECT d.title, d.mime, b.body FROM documents d JOIN bodies b USING (document_key)
 WHERE d.document_key = :document_key AND d.source_id = :source_id AND d.deleted_at_us IS NULL;
+
+-- name: visible
+-- Every source the caller can see, with how much it holds and when it was last read.
+-- All documents are passed over once, however many sources there are.
+SELECT s.source_id, s.name, s.enabled, s.last_sync_at_us,
+       coalesce(held.documents, 0), coalesce(held.chunks, 0)
+FROM sources s LEFT JOIN (
+    SELECT d.source_id, count(*) AS documents, sum((
+        SELECT count(*) FROM chunks c WHERE c.document_key = d.document_key
+    )) AS chunks
+    FROM documents d
+    WHERE d.namespace = :namespace AND d.deleted_at_us IS NULL
+      AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
+    GROUP BY d.source_id
+) held USING (source_id)
+WHERE s.namespace IN (:namespace, '*') ORDER BY s.source_id;

@@ -1,24 +1,19 @@
+"""Texts and queries in FTS5: what is written is found, whatever the script."""
+
 from __future__ import annotations
 
-import string
 from collections.abc import Iterator
-from unicodedata import category
 
 import apsw
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from zibaldone.limits import INDEX_TERMS_MAX, QUERY_TERMS_MAX, TERM_CHARS_MAX
-from zibaldone.text.stem import stem
-from zibaldone.text.tokens import (
-    FTS5_TOKENIZER,
-    GAP,
-    Query,
-    index_terms,
-    parse_query,
-    to_fts5,
-)
+from tests.text.queries import QUERIES
+from zibaldone.model.query import Query
+from zibaldone.store.sqlite.match import TOKENIZER, column_text, to_fts5
+from zibaldone.text.query import parse_query
+from zibaldone.text.terms import index_terms
 
 
 class Index:
@@ -27,10 +22,10 @@ class Index:
     def __init__(self) -> None:
         self._connection = apsw.Connection(":memory:")
         self._connection.execute(
-            "CREATE VIRTUAL TABLE passages USING fts5(title, heading, body, "
-            f"content = '', contentless_delete = 1, tokenize = \"{FTS5_TOKENIZER}\")"
+            "CREATE VIRTUAL TABLE chunks USING fts5(title, heading, body, "
+            f"content = '', contentless_delete = 1, tokenize = \"{TOKENIZER}\")"
         )
-        self._connection.execute("CREATE VIRTUAL TABLE terms USING fts5vocab(passages, instance)")
+        self._connection.execute("CREATE VIRTUAL TABLE terms USING fts5vocab(chunks, instance)")
 
     def __enter__(self) -> Index:
         return self
@@ -39,9 +34,9 @@ class Index:
         self._connection.close()
 
     def add(self, body: str, title: str = "", heading: str = "") -> int:
-        columns = [" ".join(index_terms(text)) for text in (title, heading, body)]
+        columns = [column_text(index_terms(text)) for text in (title, heading, body)]
         self._connection.execute(
-            "INSERT INTO passages (title, heading, body) VALUES (?, ?, ?)", columns
+            "INSERT INTO chunks (title, heading, body) VALUES (?, ?, ?)", columns
         )
         return self._connection.last_insert_rowid()
 
@@ -53,7 +48,7 @@ class Index:
         return [
             rowid
             for (rowid,) in self._connection.execute(
-                "SELECT rowid FROM passages WHERE passages MATCH ? ORDER BY rank, rowid", (match,)
+                "SELECT rowid FROM chunks WHERE chunks MATCH ? ORDER BY rank, rowid", (match,)
             )
         ]
 
@@ -171,48 +166,20 @@ def test_a_written_accent_prefers_the_exact_word_and_still_finds_the_folded(inde
     assert set(index.find("bong da")) == {plain, other, exact}
 
 
-class TestIndexTerms:
-    def test_words_come_first_and_further_forms_behind_a_gap(self) -> None:
-        assert index_terms("Straßen in Köln: json_extract, getURL") == [
-            *("strassen", "in", "koln", "json", "extract", "geturl"),
-            *(GAP, "köln", "json_extract", GAP, "get", "url"),
-        ]
-
-    def test_a_word_keeps_its_combining_marks(self) -> None:
-        marks = [chr(code) for code in range(0x110000) if category(chr(code))[0] == "M"]
-        assert len(marks) > 2000
-        parted = [mark for mark in marks if len("".join(index_terms(f"ab{mark}cd")[:1])) < 4]
-        assert parted == []
-
-    @pytest.mark.parametrize("text", ["", "  \n", "!?…", "\ud800", "|", "\u0301\u0302"])
-    def test_text_without_words_has_none(self, text: str) -> None:
-        assert index_terms(text) == []
-
-    def test_a_long_run_is_cut(self) -> None:
-        assert index_terms("x" * 5000) == ["x" * TERM_CHARS_MAX]
-
-    def test_a_blob_stays_small(self) -> None:
-        blob = ("abcdEFGH0123+/" * 100)[:1400]
-        terms = index_terms(blob)
-        assert max(map(len, terms)) <= TERM_CHARS_MAX
-        assert sum(map(len, terms)) < 3 * len(blob)
-
-    @pytest.mark.parametrize("unit", ["a ", "東", "a_b.", "aB ", "é-", "ก", "a\u0301"])
-    def test_their_number_is_bounded(self, unit: str) -> None:
-        assert len(index_terms(unit * 1_000_000)) <= INDEX_TERMS_MAX
-
+class TestStoredTerms:
     @given(st.one_of(st.text(), st.text(alphabet=st.characters(max_codepoint=0x2FF))))
     @example("c++ \U0001fae0 x\u200dy a\u00adb 6½ ǅ İstanbul ﬁn ｶﾞ 한")
     @settings(max_examples=300)
     def test_each_reaches_the_index_as_one_token(self, text: str) -> None:
-        terms = index_terms(text)
+        terms = column_text(index_terms(text)).split(" ")
         with Index() as index:
             index.add(text)
             stored = index.stored()
+        terms = list(filter(None, terms))
         assert len(stored) == len(terms)
         for term, token in zip(terms, stored, strict=True):
             if term.isascii():
-                assert token == stem(term)
+                assert token == term
 
     @given(st.text(min_size=1))
     @settings(max_examples=200)
@@ -262,50 +229,7 @@ class TestPhrases:
         assert index.find('"red fox" hound', require_all=True) == [better]
 
 
-class TestParseQuery:
-    @pytest.mark.parametrize(
-        ("query", "expected"),
-        [
-            ("", Query()),
-            ("Similarity laws", Query(terms=("similarity", "laws"))),
-            ("what is the lift", Query(terms=("lift",))),
-            ("to be or not to be", Query(terms=("to", "be", "or", "not"))),
-            ("cat cat CAT", Query(terms=("cat",))),
-            ('"red fox" the den', Query(terms=("den",), phrases=(("red", "fox"),))),
-            ('say "hello', Query(terms=("say", "hello"))),
-            ('12" pipe 3" tube', Query(terms=("12", "pipe", "3", "tube"))),
-            ('""', Query()),
-            ("fox -hound", Query(terms=("fox",), excluded=(("hound",),))),
-            ('fox -"old hound"', Query(terms=("fox",), excluded=(("old", "hound"),))),
-            ("foo-bar x - y --flag", Query(terms=("foo-bar", "x", "y", "flag"))),
-            ("-only", Query(excluded=(("only",),))),
-            ("code -.net -> x", Query(terms=("code", "x"), excluded=((".net",),))),
-            ("Title:Intro rest", Query(terms=("rest",), title_terms=("intro",))),
-            ('title:"two words"', Query(title_terms=("two", "words"))),
-            ("title: x", Query(terms=("title", "x"))),
-            ("config* b*", Query(terms=("b",), prefixes=("config",))),
-            ("a*b *x", Query(terms=("b", "x"))),
-            ("json_ex*", Query(prefixes=("json_ex",))),
-            ("fox AND hound OR NEAR(x)", Query(terms=("fox", "hound", "near", "x"))),
-            ("全文检索", Query(terms=("全文", "文检", "检索"))),
-            ("库", Query(terms=("库",))),
-            ("c++ .net c#", Query(terms=("c++", ".net", "c#"))),
-            ("it's", Query(terms=("it", "s"))),
-        ],
-    )
-    def test_reads_a_small_language(self, query: str, expected: Query) -> None:
-        assert parse_query(query) == expected
-
-    def test_says_how_many_terms_it_left_out(self) -> None:
-        query = parse_query(" ".join(f"word{nth}" for nth in range(QUERY_TERMS_MAX + 7)))
-        assert (len(query.terms), query.ignored) == (QUERY_TERMS_MAX, 7)
-
-    def test_keeps_the_beginning_of_a_phrase_that_is_too_long(self) -> None:
-        words = [f"word{nth}" for nth in range(QUERY_TERMS_MAX + 7)]
-        query = parse_query(f'"{" ".join(words)}" beyond')
-        assert query.phrases == (tuple(words[:QUERY_TERMS_MAX]),)
-        assert query.ignored == 8
-
+class TestLongQueries:
     def test_keeps_the_beginning_of_an_unspaced_phrase_that_is_too_long(self, index: Index) -> None:
         text = "".join(chr(0x4E00 + nth) for nth in range(200))
         rowid = index.add(text)
@@ -315,21 +239,6 @@ class TestParseQuery:
         index.add("something")
         assert parse_query("-other").is_empty
         assert to_fts5(parse_query("-other")) == ""
-
-
-QUERIES = st.one_of(
-    st.text(),
-    st.text(alphabet=string.printable),
-    st.text(alphabet="ab \"-*:()+#.^{}|~\\/&_'titleNOTARD東京é\u0301\ud800\x00"),
-    st.lists(
-        st.sampled_from(
-            [
-                *("AND", "OR", "NOT", "NEAR(", ")", '"', "-", "*", "title:", "body:", "c++", "a b"),
-                *("^x", "{a}", "-title:", '-"', '"x" *', "東", "東京", "é", "foo-bar", "x*", "--"),
-            ]
-        )
-    ).map(" ".join),
-)
 
 
 class TestMatchExpressions:
@@ -384,19 +293,3 @@ class TestMatchExpressions:
             for text in (query, query[: len(query) // 2], *query.split()[:5], "fox"):
                 index.add(text)
             assert set(index.find(query, require_all=True)) <= set(index.find(query))
-
-
-class TestStem:
-    @given(st.lists(st.text(alphabet="abcdeilnorstyzgm_1", min_size=1, max_size=14), max_size=30))
-    @example(["relational", "hopping", "agreed", "ying", "generalizations", "skies", "yes", "ses"])
-    @settings(max_examples=300)
-    def test_is_the_one_that_the_index_makes(self, words: list[str]) -> None:
-        connection = apsw.Connection(":memory:")
-        connection.execute(
-            f'CREATE VIRTUAL TABLE texts USING fts5(body, tokenize = "{FTS5_TOKENIZER}")'
-        )
-        connection.execute("CREATE VIRTUAL TABLE terms USING fts5vocab(texts, instance)")
-        connection.execute("INSERT INTO texts VALUES (?)", (" ".join(words),))
-        rows = connection.execute("SELECT term FROM terms ORDER BY offset")
-        assert [term for (term,) in rows] == [stem(word) for word in words]
-        connection.close()
