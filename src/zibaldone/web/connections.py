@@ -7,10 +7,9 @@ Time limits are therefore kept to within a second.
 from __future__ import annotations
 
 import contextlib
-import heapq
 import sys
 import time
-from collections import Counter
+from collections import Counter, deque
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -39,7 +38,7 @@ _FILES_RESERVED = 128
 """Files of the process that are not connections: the store, the log, conversions."""
 
 _SCAN_SECONDS_MIN = 0.1
-"""At the bound, connections that can make room are looked for at most this often."""
+"""Where no connection could make room, how soon one is looked for again."""
 
 
 class Phase(Enum):
@@ -71,8 +70,10 @@ class Connections:
         self._open: set[Connection] = set()
         self._by_address: Counter[str] = Counter()
         self._unread: dict[Connection, Unread] = {}
-        self._candidates: list[tuple[float, int, Connection]] = []
-        self._scanned_s = float("-inf")
+        self._waiting: deque[Connection] = deque()
+        """Those that could make room when last looked for, the first to go first."""
+        self._waiting_of: dict[str, deque[Connection]] = {}
+        self._barren_until_s = float("-inf")
 
     def __len__(self) -> int:
         return len(self._open)
@@ -106,21 +107,12 @@ class Connections:
 
     def _evict(self, address: str | None) -> bool:
         """Close the connection that has waited longest, of the address or of all."""
-        if not self._candidates and time.monotonic() - self._scanned_s > _SCAN_SECONDS_MIN:
+        victim = self._next_victim(address)
+        if victim is None and time.monotonic() > self._barren_until_s:
             self._scan()
-        passed_over = []
-        victim = None
-        while self._candidates and victim is None:
-            candidate = heapq.heappop(self._candidates)
-            connection = candidate[-1]
-            if connection not in self._open or connection.phase() not in _EVICTABLE:
-                continue
-            if address is None or connection.address == address:
-                victim = connection
-            else:
-                passed_over.append(candidate)
-        for candidate in passed_over:
-            heapq.heappush(self._candidates, candidate)
+            victim = self._next_victim(address)
+            if victim is None:
+                self._barren_until_s = time.monotonic() + _SCAN_SECONDS_MIN
         if victim is None:
             return False
         _ENDED.labels("evicted").inc()
@@ -128,16 +120,24 @@ class Connections:
         self.leave(victim)
         return True
 
+    def _next_victim(self, address: str | None) -> Connection | None:
+        waiting = self._waiting if address is None else self._waiting_of.get(address)
+        while waiting:
+            connection = waiting.popleft()
+            if connection in self._open and connection.phase() in _EVICTABLE:
+                return connection
+        return None
+
     def _scan(self) -> None:
-        self._scanned_s = time.monotonic()
-        self._candidates = [
-            # The longest wait first. An address with many connections loses before one with few:
-            # each of its connections counts as a second more.
-            (connection.since_s - self._by_address[connection.address], id(connection), connection)
-            for connection in self._open
-            if connection.phase() in _EVICTABLE
-        ]
-        heapq.heapify(self._candidates)
+        """List those that can make room, so that each of the next needs no look at all of them."""
+        waiting = [found for found in self._open if found.phase() in _EVICTABLE]
+        # The longest wait first. An address with many connections loses before one with few: each
+        # of its connections counts as a second more.
+        waiting.sort(key=lambda found: found.since_s - self._by_address[found.address])
+        self._waiting = deque(waiting)
+        self._waiting_of = {}
+        for connection in waiting:
+            self._waiting_of.setdefault(connection.address, deque()).append(connection)
 
     # Time limits
 

@@ -368,6 +368,9 @@ class H11Connection(Connection, H11Protocol):
             self.body_bytes += len(data)
         else:
             self.body_bytes = 0
+            if len(data) > HEAD_BYTES_MAX and b"\r\n\r\n" not in data[:HEAD_BYTES_MAX]:
+                self.refuse(_head_too_large())  # h11 bounds only what comes in several pieces
+                return
         super().data_received(data)
 
     def on_response_complete(self) -> None:
