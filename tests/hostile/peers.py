@@ -59,6 +59,14 @@ class Peer:
                 return True
         return False
 
+    def read_to_end(self) -> int:
+        """How many bytes there are until the server closes."""
+        size_bytes = 0
+        with contextlib.suppress(ConnectionError):
+            while part := self.socket.recv(1 << 20):
+                size_bytes += len(part)
+        return size_bytes
+
     def close(self) -> None:
         self.socket.close()
 

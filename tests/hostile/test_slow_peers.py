@@ -102,8 +102,7 @@ class TestTimeLimits:
                 peer.send(raw_request(b"/documents/large"))
             time.sleep(CLOSED_SECONDS_MAX)
             for peer in hostile:
-                assert peer.is_closed(2)
-                assert peer.answer().status == 0
+                assert peer.read_to_end() < 6 * MIB, "what the system had taken, and no more"
 
     def test_a_slow_reader_gets_all_of_it(self, tmp_path: Path) -> None:
         with Server(tmp_path / "data", environment=QUICK) as server:

@@ -64,6 +64,7 @@ def server(
         access_log=False,
         log_config=None,
         server_header=False,
+        proxy_headers=False,  # who calls through a proxy is decided in web/auth.py
         timeout_keep_alive=int(limits.idle_seconds_max),
         backlog=_BACKLOG,
     )

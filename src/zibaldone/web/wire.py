@@ -21,6 +21,7 @@ from typing import Any, cast
 
 import h11
 import orjson
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from zibaldone.errors import BadRequest, HeadersTooLarge, ShuttingDown, UrlTooLong, ZibaldoneError
@@ -301,16 +302,26 @@ class HttpToolsConnection(Connection, HttpToolsProtocol):
         if len(self.url) + fields_bytes > HEAD_BYTES_MAX:
             raise _head_too_large()
 
+    # The next two as uvicorn has them, without its questions about upgrades.
+
     def on_body(self, body: bytes) -> None:
         self._body_has_moved = True
         self.body_bytes += len(body)
-        super().on_body(body)
+        cycle = self.cycle
+        if not cycle.response_complete:
+            cycle.body += body
+            if len(cycle.body) > HIGH_WATER_LIMIT:
+                self.flow.pause_reading()
+            cycle.message_event.set()
 
     def on_message_complete(self) -> None:
         if self.parser.should_upgrade():
-            return
+            return  # comes again, without
         self.body_is_open = False
-        super().on_message_complete()
+        cycle = self.cycle
+        if not cycle.response_complete:
+            cycle.more_body = False
+            cycle.message_event.set()
 
     # Called when an answer is complete, or can be written on
 
