@@ -1,7 +1,7 @@
-"""Every failure a caller can see. Each leaf has a stable code and an HTTP status.
+"""Every error a caller can see. Each leaf has a stable code and an HTTP status.
 
     ZibaldoneError
-    ├── RequestError                      the caller can mend it
+    ├── RequestError                      the caller can fix it
     │   ├── InvalidArgument               INVALID_ARGUMENT        422
     │   ├── BadRequest                    BAD_REQUEST             400
     │   ├── Unauthenticated               UNAUTHENTICATED         401
@@ -20,13 +20,13 @@
     │   ├── TooManyRequests               TOO_MANY_REQUESTS       429
     │   ├── HeadersTooLarge               HEADERS_TOO_LARGE       431
     │   └── ResponseTooLarge              RESPONSE_TOO_LARGE      422
-    ├── ServiceError                      the operator can mend it
+    ├── ServiceError                      the operator can fix it
     │   ├── NotImplementedYet             NOT_IMPLEMENTED         501
     │   ├── NotConfigured                 NOT_CONFIGURED          501
     │   ├── DeadlineExceeded              DEADLINE_EXCEEDED       504
     │   ├── EmbeddingFailed               EMBEDDING_FAILED        503
     │   │   └── EmbedderUnavailable       EMBEDDER_UNAVAILABLE    503
-    │   ├── VectorsLoading                VECTORS_LOADING         503
+    │   ├── VectorsUnavailable            VECTORS_LOADING         503
     │   ├── TooManyConnections            TOO_MANY_CONNECTIONS    503
     │   ├── ShuttingDown                  SHUTTING_DOWN           503
     │   ├── IssuerUnavailable             ISSUER_UNAVAILABLE      503
@@ -82,7 +82,7 @@ class Unauthenticated(RequestError):
     code = "UNAUTHENTICATED"
     status = 401
     challenge: str = "Bearer"
-    """What the WWW-Authenticate header says."""
+    """Value of the WWW-Authenticate header."""
 
 
 class Forbidden(RequestError):
@@ -91,7 +91,7 @@ class Forbidden(RequestError):
 
 
 class InsufficientScope(RequestError):
-    """An access token is sound but does not allow this; its client can ask for a wider one."""
+    """The access token is valid but lacks a scope; its client can request one that has it."""
 
     code = "INSUFFICIENT_SCOPE"
     status = 403
@@ -190,14 +190,14 @@ class EmbeddingFailed(ServiceError):
 
 
 class EmbedderUnavailable(EmbeddingFailed):
-    """Nothing is wrong with the text: the model cannot be had at the moment, for any."""
+    """The model is unavailable; nothing is wrong with the text."""
 
     code = "EMBEDDER_UNAVAILABLE"
     status = 503
 
 
-class VectorsLoading(ServiceError):
-    """A large index is still being read into memory; keywords are searched meanwhile."""
+class VectorsUnavailable(ServiceError):
+    """The engine cannot search vectors now, for instance while it still reads them into memory."""
 
     code = "VECTORS_LOADING"
     status = 503
@@ -214,7 +214,7 @@ class ShuttingDown(ServiceError):
 
 
 class IssuerUnavailable(ServiceError):
-    """Whether a token is good cannot be told: the keys of its issuer cannot be had."""
+    """A token cannot be verified because the keys of its issuer are unavailable."""
 
     code = "ISSUER_UNAVAILABLE"
     status = 503

@@ -126,7 +126,13 @@ class Settings:
     data: Path = _setting(
         _path,
         Path(platformdirs.user_data_dir("zibaldone", appauthor=False)),
-        "Folder of the database; the default follows the platform's convention.",
+        "Folder of the data; the default follows the platform's convention.",
+    )
+    store: str = _setting(
+        _text,
+        "",
+        "Where documents are kept: a path or sqlite:PATH; default: zibaldone.db in `data`.",
+        is_secret=True,
     )
     host: str = _setting(_text, "127.0.0.1", "Address to serve on.")
     port: int = _setting(_integer, 8321, "Port to serve on.")

@@ -20,7 +20,7 @@ from zibaldone.model.chunk import ChunkChanges, ChunkView
 from zibaldone.model.document import Document, DocumentHead
 from zibaldone.model.query import Filter
 from zibaldone.store.port import Listing, Reader, Scored, Store, Writer
-from zibaldone.store.upkeep import Maintenance
+from zibaldone.store.upkeep import Upkeep
 from zibaldone.text.chunk import Chunk
 from zibaldone.text.chunk_changes import chunk_changes
 from zibaldone.text.query import parse_query
@@ -122,8 +122,8 @@ class Kept:
     def found(self, words: str, tenant: Tenant = EVERYTHING, prefix: str = "") -> set[str]:
         return {view.document_id for view in self.search(words, tenant, prefix)}
 
-    def maintain(self, work: Callable[[Maintenance], T], *, write: bool = True) -> T:
-        return asyncio.run(self.store.maintain(work, write=write))
+    def upkeep(self, work: Callable[[Upkeep], T], *, write: bool = True) -> T:
+        return asyncio.run(self.store.upkeep(work, write=write))
 
     def index(self) -> None:
         """Deal with all that waits for vectors."""

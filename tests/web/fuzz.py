@@ -8,9 +8,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.catalogues import BY_NAME
 from tests.web.mcp import BOTH, JSON, LEGACY, MODERN, PATHS, SSE, modern_headers, modern_meta
 from zibaldone.protocol.methods import METHODS
-from zibaldone.tools.catalog import BY_NAME
 from zibaldone.tools.schema import input_schema
 
 Header = tuple[bytes, bytes]

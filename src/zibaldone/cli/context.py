@@ -31,11 +31,12 @@ class Options:
     """Options given before the command's name."""
 
     data: Path | None = None
+    store: str | None = None
     config: Path | None = None
 
     def settings(self, **flags: Any) -> settings.Settings:
         data = None if self.data is None else str(self.data)
-        return settings.load({"data": data, **flags}, config=self.config)
+        return settings.load({"data": data, "store": self.store, **flags}, config=self.config)
 
 
 @contextmanager

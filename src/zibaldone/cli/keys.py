@@ -52,9 +52,9 @@ def create(
     as_json: bool,
 ) -> None:
     """Create a key. The secret is shown once and stored nowhere."""
-    from zibaldone.tools.profiles import all_profiles
+    from zibaldone.wiring.catalogue import build_catalogue
 
-    known = {profile.name for profile in all_profiles(options.settings().profiles)}
+    known = {profile.name for profile in build_catalogue(options.settings()).profiles}
     if unknown := set(profiles) - known:
         raise InvalidArgument(f"There is no profile {min(unknown)!r}.", field="profile")
     at_us = now_us()
@@ -86,7 +86,8 @@ def create(
 def list_keys(options: context.Options, /, as_json: bool) -> None:
     """List the keys, without their secrets."""
     with context.opened(options) as session:
-        keys = session.runtime.store.read_now(Tenant(), lambda reader: reader.api_keys.all())
+        store = session.runtime.store
+        keys = session.run(store.read(Tenant(), lambda reader: reader.api_keys.all()))
     if as_json:
         context.echo_json({"keys": [_shown(known) for known in keys]})
         return

@@ -69,7 +69,7 @@ def _reindex(
             failures = after["failures"]
         else:
             filled = session.run(fill(runtime.store, runtime.embedder, model_id, report))
-            embedded = filled.passages
+            embedded = filled.chunks
             after = session.run(current_status(session))
             failures = [{"document_id": name, "reason": why} for name, why in filled.failed.items()]
     dropped = 0

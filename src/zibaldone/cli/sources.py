@@ -102,7 +102,7 @@ def _change(session: context.Session, source: Source, wanted: Chunking) -> dict[
         "is_cut": True,
         "documents": done.documents,
         "changed": done.changed,
-        "new_passages": done.passages,
+        "new_passages": done.chunks,
         "seconds": round(time.monotonic() - started_s, 3),
     }
 
@@ -125,7 +125,7 @@ def _wanted(source: Source, by: CutBy | None, given: dict[str, int]) -> Chunking
 
 def _all(session: context.Session) -> list[Source]:
     store = session.runtime.store
-    return session.run(store.maintain(lambda work: work.sources.all(), write=False))
+    return session.run(store.upkeep(lambda work: work.sources.all(), write=False))
 
 
 def _named(known: list[Source], name: str, namespace: str | None) -> Source:

@@ -1,4 +1,4 @@
-"""The setting `embedder` → the model that is used."""
+"""Open the model that the setting `embedder` names."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from zibaldone.embed.fast import Fast
 from zibaldone.embed.hashed import Hashed
 from zibaldone.embed.minilm import MiniLm
 from zibaldone.embed.multilingual import Multilingual
-from zibaldone.embed.package import missing
 from zibaldone.embed.port import Embedder
 from zibaldone.embed.remote import Remote
 from zibaldone.errors import ConfigurationError
+from zibaldone.extras import missing
 
 BUILT_IN: dict[str, type[MiniLm | Fast | Multilingual]] = {
     "minilm": MiniLm,
@@ -31,7 +31,7 @@ class EmbedderSettings:
 
 
 def open_embedder(settings: EmbedderSettings) -> Embedder | None:
-    """None: keyword search only. Nothing is loaded or connected to yet."""
+    """The model, not loaded or connected yet; None for keyword search only."""
     match settings.kind:
         case "auto":
             return None if missing(MiniLm.packages) else MiniLm()
@@ -54,7 +54,7 @@ def _built_in(kind: str) -> Embedder:
     model = BUILT_IN[kind]
     if absent := missing(model.packages):
         raise ConfigurationError(
-            f"embedder = {kind}, but {', '.join(absent)} is not installed. {model.how_to_get} "
-            "Or set embedder to auto or none."
+            f"embedder is {kind}, but {', '.join(absent)} is not installed. "
+            f"Set embedder to auto or none, or install it. {model.how_to_get}"
         )
     return model()

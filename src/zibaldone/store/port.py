@@ -8,19 +8,21 @@ to one `Tenant`: what lies outside it does not exist for them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+
+import orjson
 
 from zibaldone.access.key import ApiKey
 from zibaldone.access.principal import Tenant
 from zibaldone.errors import ZibaldoneError
 from zibaldone.model.chunk import ChunkChanges, ChunkView, StoredChunk
-from zibaldone.model.document import Document, DocumentHead, Revision
+from zibaldone.model.document import Document, DocumentHead, DocumentPart, Revision
 from zibaldone.model.facets import Facets
 from zibaldone.model.job import Job, JobState, NewJob
 from zibaldone.model.query import NO_FILTER, Filter, Query
-from zibaldone.store.upkeep import Maintenance, SourceDefinitions
+from zibaldone.store.upkeep import SourceDefinitions, Upkeep
 
 if TYPE_CHECKING:  # numpy is loaded by the first search, not by the first import
     from zibaldone.model.vector import Vectors
@@ -42,17 +44,36 @@ class SourceCounts:
     chunks: int
 
 
-@dataclass(frozen=True, slots=True)
 class Listing:
-    """A page of documents, already JSON: databases write it in a third of the time we would take.
+    """A page of documents, as values and as the JSON that a client is sent.
 
-    An item has document_id, parent_id, title, tags and revision.
+    An engine may return a subclass that writes the JSON itself: some databases do that in a third
+    of the time we would take. It then makes the heads when they are asked for.
     """
 
-    items_json: str
-    count: int
-    last_id: str | None
-    has_more: bool
+    __slots__ = ("_heads", "has_more")
+
+    def __init__(self, heads: Sequence[DocumentHead], has_more: bool) -> None:
+        self._heads = heads
+        self.has_more = has_more
+        """There are documents after the last of these."""
+
+    @property
+    def heads(self) -> Sequence[DocumentHead]:
+        return self._heads
+
+    @property
+    def count(self) -> int:
+        return len(self.heads)
+
+    @property
+    def last_id(self) -> str | None:
+        """What to ask for the next page after; None: the page is empty."""
+        return self.heads[-1].document_id if self.heads else None
+
+    def to_json(self) -> str:
+        """An array; an item has document_id, parent_id, title, tags and revision, in this order."""
+        return orjson.dumps(list(self.heads)).decode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +97,33 @@ class StoreCheck:
     facts: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class StorePlace:
+    """What can be said of a store without opening it."""
+
+    engine: str
+    version: str
+    description: str
+    is_made: bool
+    """False: it is made when it is first opened."""
+    problem: str = ""
+    """Why it cannot be opened, as far as can be seen from outside."""
+    advice: str = ""
+    """What to do about it."""
+    recovery: str = ""
+    """What to do when its content is damaged."""
+
+
 class DocumentReads(Protocol):
     def get(self, document_id: str) -> Document | None:
         """The document, also when it is deleted."""
+        ...
+
+    def peek(self, document_id: str, chars_max: int) -> DocumentPart | None:
+        """Like `get`, with only the first `chars_max` characters of the body.
+
+        It reads no more than it gives: what it costs does not depend on how long the body is.
+        """
         ...
 
     def heads(
@@ -90,7 +135,7 @@ class DocumentReads(Protocol):
     def listing(
         self, prefix: str, *, after: str | None = None, offset: int = 0, limit: int
     ) -> Listing:
-        """The same, as it is shown."""
+        """The same as a page that knows whether there is more."""
         ...
 
 
@@ -320,6 +365,11 @@ class Writer(Protocol):
 
 
 class Store(Protocol):
+    @property
+    def description(self) -> str:
+        """Names the store in a sentence: "the SQLite file /data/zibaldone.db". No passwords."""
+        ...
+
     async def read(
         self,
         tenant: Tenant,
@@ -340,10 +390,16 @@ class Store(Protocol):
         ...
 
     async def write(self, tenant: Tenant, work: Callable[[Writer], T]) -> T:
-        """Run atomically; returns after the commit is on disk."""
+        """Run atomically; returns once the commit is durable.
+
+        `work` may run more than once: an engine repeats it after a serialization failure or a
+        deadlock, and a commit may fail after `work` returned. So it has no side effects; it returns
+        outcomes, and the caller logs, counts and notifies after the await. What a writer reads by
+        id stays locked until it commits: nobody else changes it in between.
+        """
         ...
 
-    def probe(self, work: Callable[[Maintenance], T]) -> T:
+    def probe(self, work: Callable[[Upkeep], T]) -> T:
         """Read in the calling thread, on a connection of its own, in PROBE_SECONDS_MAX at most.
 
         It tells whether the store can be read, however busy its other readers are. One thread at a
@@ -355,12 +411,15 @@ class Store(Protocol):
         """Why the store takes no writes at present (its disk is full), or None where it does."""
         ...
 
-    async def maintain(self, work: Callable[[Maintenance], T], *, write: bool = True) -> T:
-        """Run for the index pipeline, atomically; `write=False` only looks, on a snapshot."""
+    async def upkeep(self, work: Callable[[Upkeep], T], *, write: bool = True) -> T:
+        """Background work across namespaces, atomic like `write` and under the same rules.
+
+        `write=False` only looks, on a snapshot.
+        """
         ...
 
-    async def load_vectors(self, identity: str) -> None:
-        """Have a model's vectors at hand, so that no search has to wait for them."""
+    async def prepare_model(self, identity: str) -> None:
+        """Get ready to search a model's vectors. Searches work without it, maybe slower."""
         ...
 
     async def check(self, *, thorough: bool = False) -> StoreCheck: ...

@@ -1,12 +1,14 @@
-"""What work in the background asks of a storage engine: the queue, the models, the sources.
+"""What background work asks of a storage engine, by subject: outbox, models, vectors, consistency,
+sources, chunks.
 
-By storage key and across namespaces, so no tool is given any of it. It runs as
-`await store.maintain(work)`, in one transaction.
+It goes by storage key and across namespaces, so no tool is given any of it. It runs as
+`await store.upkeep(work)`, in one transaction. Calls are set-wise: the number of statements of a
+batch does not grow with the documents in it. All of them accept an empty set and then do nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -21,7 +23,11 @@ if TYPE_CHECKING:  # numpy is loaded by the first search, not by the first impor
 
 class SourceDefinitions(Protocol):
     def chunking(self, source_id: int) -> Chunking:
-        """How the source's documents are cut. StorageCorrupt where its definition is unusable."""
+        """How the source's documents are cut. StorageCorrupt if its definition is unusable.
+
+        A writer that asks keeps the source locked until it commits: nobody changes its chunking
+        before the document that was cut by it is stored.
+        """
         ...
 
 
@@ -41,12 +47,12 @@ class Source:
     """None where the definition cannot be used; `problem` says why."""
     problem: str
     is_cut: bool
-    """False while documents from before the last change of its chunking may be cut otherwise."""
+    """False while documents are left that an earlier chunking cut."""
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentText:
-    """What passages are made of."""
+    """What chunks are made of."""
 
     document_key: int
     title: str
@@ -59,26 +65,31 @@ class SourceUpkeep(SourceDefinitions, Protocol):
 
     def all(self) -> list[Source]: ...
 
-    def set_chunking(self, source_id: int, chunking: Chunking) -> None:
-        """For all that is written from now on; what is there already is `is_cut` no longer."""
+    def set_chunking(self, source_id: int, chunking: Chunking) -> int:
+        """Cut so from the next write on; the version of the source's chunking, a new one.
+
+        Each document has the version by which it was cut: `DocumentWrites` stores that of the
+        source in the transaction of the write. All documents that are there now become stale.
+        Because a writer holds the source locked, no document that was cut by an earlier version is
+        committed after this: those that are stale become only fewer.
+        """
         ...
 
-    def set_cut(self, source_id: int) -> None:
-        """All of its documents are cut as the definition says."""
+    def chunking_version(self, source_id: int) -> int: ...
+
+    def stale(self, source_id: int, *, after: int, limit: int) -> list[tuple[int, int]]:
+        """Its live documents that an earlier version cut, by key, with their number of characters.
+
+        The order is only for paging: a document with a lower key may be committed later.
+        """
         ...
 
-    def last_document(self) -> int:
-        """The newest document key of all."""
+    def set_cut(self, source_id: int, document_keys: Iterable[int]) -> None:
+        """These documents are cut by the version of now."""
         ...
 
-    def documents(
-        self, source_id: int, *, after: int, through: int, limit: int
-    ) -> list[tuple[int, int]]:
-        """Its live documents in key order: key and length in characters."""
-        ...
-
-    def text(self, source_id: int, document_key: int) -> DocumentText | None:
-        """None: it is deleted, or of another source by now."""
+    def texts(self, source_id: int, document_keys: Iterable[int]) -> list[DocumentText]:
+        """Those of these documents that are live and of this source."""
         ...
 
 
@@ -91,26 +102,62 @@ class ChunkUpkeep(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LeasedChange:
+    """A document to index; it stands for all changes of the document up to this one."""
+
     outbox_key: int
     document_key: int
     attempts: int
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentState:
-    document_key: int
-    document_id: str
-    title: str
-    revision: int
-    vector_status: VectorStatus
-    is_live: bool
+class Failure:
+    """A leased change that could not be dealt with now."""
+
+    change: LeasedChange
+    error: str
+    not_before_us: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
-    chunk_key: int
-    heading: str
-    body: str
+class OutboxUpkeep(Protocol):
+    """The changes that wait for vectors."""
+
+    def lease(self, *, limit: int, now_us: int, leased_until_us: int) -> list[LeasedChange]:
+        """Take the oldest due documents that no other worker has."""
+        ...
+
+    def has_due(self, now_us: int) -> bool: ...
+
+    def renew(self, changes: Iterable[LeasedChange], leased_until_us: int) -> None: ...
+
+    def release(self, changes: Iterable[LeasedChange]) -> None:
+        """Give changes back at once, with all their attempts."""
+        ...
+
+    def finish(self, changes: Iterable[LeasedChange]) -> None: ...
+
+    def retry(self, failures: Iterable[Failure]) -> None:
+        """Try again, not before the time given."""
+        ...
+
+    def wait(self, failures: Iterable[Failure]) -> None:
+        """Like `retry`, without counting the attempt: the model was unavailable."""
+        ...
+
+    def park(self, failures: Iterable[Failure]) -> None:
+        """Set aside for good; another change of the document, or an operator, revives it."""
+        ...
+
+    def enqueue(self, document_keys: Iterable[int], model_id: int, at_us: int) -> int:
+        """Queue those of these documents that need it and are not queued; how many these were."""
+        ...
+
+    def enqueue_cut(self, document_keys: Iterable[int], at_us: int) -> None:
+        """Queue documents with new chunks; not those that are kept out of vectors."""
+        ...
+
+    def pending(self, created_through_us: int) -> int:
+        """How many changes made up to a time are still to be dealt with."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +177,93 @@ class ModelInUse:
 @dataclass(frozen=True, slots=True)
 class Claim:
     rival: str | None
-    """The model of other workers that live; None: the queue is the claimant's."""
+    """The model that live workers use, where it is another one; None: the claim is granted."""
     is_new: bool
-    """It was not all the time since the claimant's last claim, or there was none."""
+    """The worker was not registered, or its registration had expired."""
+
+
+class ModelUpkeep(Protocol):
+    """The models that made vectors here, and the one that live workers use."""
+
+    def id(self, identity: str, dimensions: int, now_us: int) -> int:
+        """The number of a model; a model that is new here gets one."""
+        ...
+
+    def all(self) -> list[ModelVectors]:
+        """Newest first."""
+        ...
+
+    def in_use(self, now_us: int) -> ModelInUse | None:
+        """The model of the workers that are alive; None if there are none."""
+        ...
+
+    def claim(self, worker_key: int, model_id: int, now_us: int) -> Claim:
+        """Register a live worker; refused while other live workers use another model."""
+        ...
+
+    def resign(self, worker_key: int) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentState:
+    document_key: int
+    document_id: str
+    title: str
+    revision: int
+    vector_status: VectorStatus
+    is_live: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkText:
+    chunk_key: int
+    heading: str
+    body: str
+
+
+class VectorUpkeep(Protocol):
+    """The vectors of documents, and what documents say of them."""
+
+    def states(self, document_keys: Iterable[int]) -> dict[int, DocumentState]:
+        """By document key; documents that do not exist are left out."""
+        ...
+
+    def chunks_without_vector(
+        self, document_keys: Iterable[int], model_id: int, limit: int
+    ) -> Mapping[int, Sequence[ChunkText]]:
+        """Up to `limit` chunks of these documents that lack a vector of the model, by document.
+
+        The limit is shared fairly: a document gets another chunk only when all have had as many.
+        """
+        ...
+
+    def lacking(self, document_keys: Iterable[int], model_id: int) -> set[int]:
+        """Those of these documents that have a chunk without a vector of the model."""
+        ...
+
+    def lacking_page(self, model_id: int, *, after: int, limit: int) -> list[tuple[int, bool]]:
+        """Documents that should have vectors, by key, and whether they lack one of the model."""
+        ...
+
+    def put(self, model_id: int, chunk_keys: Sequence[int], vectors: Vectors) -> None:
+        """Store vectors; those of chunks that are gone are left out."""
+        ...
+
+    def delete(self, vectors: Iterable[tuple[int, int]]) -> None:
+        """Remove vectors by model and chunk."""
+        ...
+
+    def drop(self, model_id: int, limit: int) -> int:
+        """Remove some of a model's vectors; how many these were."""
+        ...
+
+    def set_ready(self, revisions: Iterable[tuple[int, int]]) -> None:
+        """These documents (key, revision) have all their vectors; not if they changed since."""
+        ...
+
+    def set_error(self, errors: Iterable[tuple[int, int, str]]) -> None:
+        """These documents (key, revision) cannot be embedded, and why; not if they changed."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +277,7 @@ class IndexCounts:
     vectors: int
     """Of the model that was asked for, like the next."""
     missing: int
-    """Passages that should have a vector and have none."""
+    """Chunks that should have a vector and have none."""
     queued: int
     parked: int
 
@@ -274,78 +405,46 @@ class ScheduleUpkeep(Protocol):
         ...
 
 
-class Maintenance(Protocol):
-    """The index pipeline's view: by storage key, across namespaces; no tool is given it."""
+class ConsistencyUpkeep(Protocol):
+    """Documents, queue and vectors compared."""
 
-    @property
-    def sources(self) -> SourceUpkeep: ...
+    def counts(self, model_id: int) -> IndexCounts: ...
+
+    def lag(self) -> PendingLag:
+        """How many documents wait or failed, and since when the oldest and the youngest wait."""
+        ...
+
+    def failed_documents(self, limit: int) -> list[tuple[str, str]]:
+        """Ids of documents that could not be embedded, and why."""
+        ...
+
+    def unqueued_page(self, model_id: int, *, after: int, limit: int) -> list[tuple[int, bool]]:
+        """Documents that nothing is queued for, by key, and whether something should be."""
+        ...
+
+    def orphan_vectors(self, limit: int) -> list[tuple[int, int]]:
+        """Model and chunk of vectors whose chunk is gone."""
+        ...
+
+    def ghost_documents(self, model_id: int, limit: int) -> list[tuple[str, str]]:
+        """Namespace and id of documents that are said to be ready and lack a vector."""
+        ...
+
+
+class Upkeep(Protocol):
     @property
     def queue(self) -> QueueUpkeep: ...
     @property
     def schedules(self) -> ScheduleUpkeep: ...
     @property
+    def outbox(self) -> OutboxUpkeep: ...
+    @property
+    def models(self) -> ModelUpkeep: ...
+    @property
+    def vectors(self) -> VectorUpkeep: ...
+    @property
+    def consistency(self) -> ConsistencyUpkeep: ...
+    @property
+    def sources(self) -> SourceUpkeep: ...
+    @property
     def chunks(self) -> ChunkUpkeep: ...
-
-    def claim(self, worker_key: int, model_id: int, now_us: int) -> Claim:
-        """The worker lives and wants to work on the queue; only one model's may at a time."""
-        ...
-
-    def resign(self, worker_key: int) -> None: ...
-
-    def model_in_use(self, now_us: int) -> ModelInUse | None:
-        """That of the workers that live; None where there are none."""
-        ...
-
-    def lease(self, *, limit: int, now_us: int, leased_until_us: int) -> list[LeasedChange]:
-        """Take the oldest due documents that no other worker has."""
-        ...
-
-    def has_due(self, now_us: int) -> bool: ...
-    def renew(self, change: LeasedChange, leased_until_us: int) -> None: ...
-    def release(self, change: LeasedChange) -> None: ...
-    def finish(self, change: LeasedChange) -> None: ...
-    def retry(self, change: LeasedChange, *, not_before_us: int, error: str) -> None: ...
-
-    def wait(self, change: LeasedChange, *, not_before_us: int, error: str) -> None:
-        """Like `retry`, but it was no attempt at the document: the model could not be had."""
-        ...
-
-    def park(self, change: LeasedChange, error: str) -> None: ...
-    def enqueue(self, document_keys: Iterable[int], model_id: int, at_us: int) -> int: ...
-
-    def enqueue_cut(self, document_key: int, at_us: int) -> None:
-        """The document has new passages without being edited; not if it is kept out of vectors."""
-        ...
-
-    def last_change(self) -> int:
-        """The newest outbox key; `queued` says how many up to one are still to be dealt with."""
-        ...
-
-    def queued(self, through: int) -> int: ...
-    def document_state(self, document_key: int) -> DocumentState | None: ...
-    def chunks_without_vector(
-        self, document_key: int, model_id: int, limit: int
-    ) -> list[Passage]: ...
-    def lacks_vectors(self, document_key: int, model_id: int) -> bool: ...
-    def put_vectors(self, model_id: int, chunk_keys: Sequence[int], vectors: Vectors) -> None: ...
-    def set_ready(self, document_key: int, revision: int) -> None: ...
-    def set_error(self, document_key: int, revision: int, error: str) -> None: ...
-    def trim_changes(self, kept: int) -> None: ...
-    def model_id(self, identity: str, dimensions: int, now_us: int) -> int: ...
-    def models(self) -> list[ModelVectors]: ...
-    def drop_vectors(self, model_id: int, limit: int) -> int: ...
-
-    def unqueued_page(self, model_id: int, *, after: int, limit: int) -> list[tuple[int, bool]]:
-        """Documents that nothing is queued for, and whether something should be."""
-        ...
-
-    def lacking_page(self, model_id: int, *, after: int, limit: int) -> list[tuple[int, bool]]:
-        """Documents that should have vectors, and whether they lack one of the model."""
-        ...
-
-    def orphan_vectors(self, limit: int) -> list[tuple[int, int]]: ...
-    def delete_vectors(self, vectors: Iterable[tuple[int, int]]) -> None: ...
-    def ghost_documents(self, model_id: int, limit: int) -> list[tuple[str, str]]: ...
-    def failed_documents(self, limit: int) -> list[tuple[str, str]]: ...
-    def counts(self, model_id: int) -> IndexCounts: ...
-    def pending_lag(self) -> PendingLag: ...

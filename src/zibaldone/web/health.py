@@ -179,7 +179,7 @@ class Sampler:
         started_s = time.perf_counter()
         lag, problem, refused = None, None, None
         try:
-            lag = measured_lag(self._store.probe(lambda work: work.pending_lag()))
+            lag = measured_lag(self._store.probe(lambda work: work.consistency.lag()))
             refused = self._store.refused_write()
         except ZibaldoneError as error:
             problem = error
@@ -239,7 +239,7 @@ def _brief(services: dict[str, Service]) -> dict[str, Service]:
 def _standing(rival: str | None, lag: Lag) -> Service:
     if rival is not None:
         message = (
-            f"Another process indexes this file with {rival}; this one makes no vectors "
+            f"Another process indexes the same store with {rival}; this one makes no vectors "
             "until that one has ended. Give both the same embedder, or stop one."
         )
         return {"status": "standby", "message": message, "model_in_use": rival}

@@ -31,7 +31,7 @@ from zibaldone.model.job import (
     new_job_id,
     new_lease_owner,
 )
-from zibaldone.store.upkeep import Maintenance, QueueUpkeep
+from zibaldone.store.upkeep import QueueUpkeep, Upkeep
 
 NOW = 1_800_000_000_000_000
 SECOND = 1_000_000
@@ -71,7 +71,7 @@ class Jobs:
         return self.kept.write(lambda writer: writer.queue.retry(job_id), tenant)
 
     def run(self, work: Callable[[QueueUpkeep], Any]) -> Any:
-        return self.kept.maintain(lambda upkeep: work(upkeep.queue))
+        return self.kept.upkeep(lambda upkeep: work(upkeep.queue))
 
     def lease(
         self,
@@ -109,7 +109,7 @@ class Jobs:
         return lease
 
     def is_due(self, kind: str = "sync", at: int = NOW) -> bool:
-        return self.kept.maintain(
+        return self.kept.upkeep(
             lambda upkeep: upkeep.queue.has_due(kind, now_us=at, until_us=at + LEASE), write=False
         )
 
@@ -519,7 +519,7 @@ from zibaldone.limits import Limits
 store = BACKENDS[{engine!r}](Path({str(tmp_path)!r})).open(Limits())
 def lease(upkeep):
     return upkeep.queue.lease("sync", limit=9, now_us={NOW}, until_us={NOW + LEASE}, owner="x")
-print(len(asyncio.run(store.maintain(lease))), flush=True)
+print(len(asyncio.run(store.upkeep(lease))), flush=True)
 time.sleep(600)
 """
         environment = {
@@ -694,8 +694,8 @@ class TestSeveralProcesses:
 class TestSchedules:
     NIGHTLY = Schedule("nightly", "0 3 * * *", "sync", "home", {"full": True}, NOW)
 
-    def run(self, kept: Kept, work: Callable[[Maintenance], Any]) -> Any:
-        return kept.maintain(work)
+    def run(self, kept: Kept, work: Callable[[Upkeep], Any]) -> Any:
+        return kept.upkeep(work)
 
     def test_they_are_kept_as_they_were_put(self, kept: Kept) -> None:
         self.run(kept, lambda upkeep: upkeep.schedules.put(self.NIGHTLY))
@@ -718,7 +718,7 @@ class TestSchedules:
     def test_one_process_advances_it(self, kept: Kept) -> None:
         self.run(kept, lambda upkeep: upkeep.schedules.put(self.NIGHTLY))
 
-        def advance(upkeep: Maintenance) -> bool:
+        def advance(upkeep: Upkeep) -> bool:
             return upkeep.schedules.advance(
                 "nightly", expected_us=NOW, next_run_at_us=NOW + 9, ran_at_us=NOW + 1
             )

@@ -10,7 +10,7 @@ import pytest
 from tests.store.backends import Backend
 from tests.store.kept import Kept
 from zibaldone.model.document import Document
-from zibaldone.store.upkeep import Maintenance
+from zibaldone.store.upkeep import Upkeep
 from zibaldone.text.chunk import Chunk
 
 
@@ -124,13 +124,13 @@ def test_a_passage_that_goes_takes_its_vectors_along(
     kept.put_chunks(document, chunks_of("zebra", "lion"))
     before = list(keys(backend).values())
 
-    def embed_all(work: Maintenance) -> list[int]:
-        models = [work.model_id(name, 2, 0) for name in ("m", "n")]
+    def embed_all(work: Upkeep) -> list[int]:
+        models = [work.models.id(name, 2, 0) for name in ("m", "n")]
         for model_id in models:
-            work.put_vectors(model_id, before, np.eye(2, dtype=np.float32))
+            work.vectors.put(model_id, before, np.eye(2, dtype=np.float32))
         return models
 
-    first, second = kept.maintain(embed_all)
+    first, second = kept.upkeep(embed_all)
     kept.put_chunks(document, chunks_of("zebra", "tiger"))
     kept_key = keys(backend)["zebra"]
     assert backend.query("SELECT model_id, chunk_key FROM vectors ORDER BY 1") == [

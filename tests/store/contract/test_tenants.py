@@ -52,6 +52,7 @@ Look = Callable[[Reader, Document], Any]
 
 LOOKS: dict[str, Look] = {
     "documents.get": lambda reader, _: reader.documents.get(SECRET),
+    "documents.peek": lambda reader, _: reader.documents.peek(SECRET, 3),
     "documents.heads": lambda reader, _: reader.documents.heads("", limit=9),
     "documents.heads by prefix": lambda reader, _: reader.documents.heads("team/", limit=9),
     "documents.heads by id": lambda reader, _: reader.documents.heads(SECRET, limit=9),

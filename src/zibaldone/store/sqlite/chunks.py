@@ -11,7 +11,7 @@ from zibaldone.access.principal import Tenant
 from zibaldone.model.chunk import ChunkChanges, ChunkView, StoredChunk
 from zibaldone.model.document import Document
 from zibaldone.store import statements
-from zibaldone.store.sqlite import rows
+from zibaldone.store.sqlite import rows, vector_log
 from zibaldone.store.sqlite.filters import range_values
 from zibaldone.store.sqlite.match import column_text
 
@@ -36,7 +36,8 @@ class ChunkTable:
     def apply(self, document_key: int, changes: ChunkChanges) -> None:
         if changes.removed:
             gone = [{"chunk_key": key} for key in changes.removed]
-            for statement in ("delete_terms", "log_vectors", "delete_vectors", "delete"):
+            vector_log.append_removed(self._raw, changes.removed)
+            for statement in ("delete_terms", "delete_vectors", "delete"):
                 self._raw.executemany(_SQL[statement], gone)
         if changes.moved:
             self._raw.executemany(

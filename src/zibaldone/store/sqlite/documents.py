@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
@@ -9,7 +10,7 @@ import apsw
 
 from zibaldone.access.principal import Tenant
 from zibaldone.errors import Conflict, Forbidden
-from zibaldone.model.document import Document, DocumentHead, Revision
+from zibaldone.model.document import Document, DocumentHead, DocumentPart, Revision
 from zibaldone.model.facets import Facets
 from zibaldone.store import statements
 from zibaldone.store.port import Listing
@@ -19,6 +20,10 @@ from zibaldone.text.normalize import prefix_end
 
 _SQL = statements.load("zibaldone.store.sqlite", "documents.sql")
 _REVISIONS = statements.load("zibaldone.store.sqlite", "revisions.sql")
+
+
+_UTF8_BYTES_MAX = 4
+"""Of one character."""
 
 
 class _Place(NamedTuple):
@@ -41,6 +46,34 @@ class Documents:
         ).fetchone()
         return None if row is None else rows.document(row)
 
+    def peek(self, document_id: str, chars_max: int) -> DocumentPart | None:
+        row = self._raw.execute(
+            _SQL["peek"],
+            {
+                **rows.tenant_values(self._tenant),
+                "document_id": document_id,
+                "chars_max": chars_max,
+            },
+        ).fetchone()
+        if row is None:
+            return None
+        *fields, beginning = row
+        if beginning is None:
+            beginning = self._beginning(row[0], chars_max)
+        return rows.document_part((*fields, beginning))
+
+    def _beginning(self, document_key: int, chars_max: int) -> str:
+        """The first characters of a body: of a value, SQL can only read all of it."""
+        try:
+            blob = self._raw.blob_open("main", "bodies", "body", document_key, False)
+        except apsw.SQLError as problem:
+            raise UnreadableRowError(str(problem)) from problem
+        with blob:
+            data = blob.read(min(blob.length(), chars_max * _UTF8_BYTES_MAX))
+        # The last character may be cut: only the ones before it are decoded, and more than enough.
+        text, _ = codecs.utf_8_decode(data, "strict", False)
+        return text[:chars_max]
+
     def heads(
         self, prefix: str, *, after: str | None = None, offset: int = 0, limit: int
     ) -> list[DocumentHead]:
@@ -55,7 +88,7 @@ class Documents:
     ) -> Listing:
         place = self._place(prefix, after, offset)
         if place is None:
-            return Listing("[]", 0, None, False)
+            return Listing((), has_more=False)
         try:
             row = self._raw.execute(
                 _SQL["listing" + place.is_open], {**place.values, "limit": limit}

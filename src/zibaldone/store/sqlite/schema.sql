@@ -1,5 +1,5 @@
 -- The whole schema, for reading. It is made from migrations/, which are what a database is made of;
--- after a new migration: python -m tests.store.schema_snapshot
+-- after a new migration: python -m tests.store.sqlite.schema_snapshot
 
 CREATE TABLE sources (
     source_id       INTEGER PRIMARY KEY,
@@ -9,7 +9,7 @@ CREATE TABLE sources (
     enabled         INTEGER NOT NULL DEFAULT 1 CHECK (enabled IN (0, 1)),
     definition      TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(definition)),
     created_at_us   INTEGER NOT NULL,
-    last_sync_at_us INTEGER,
+    last_sync_at_us INTEGER, chunking_version INTEGER NOT NULL DEFAULT 0,
     UNIQUE (namespace, name)
 ) STRICT;
 
@@ -34,7 +34,7 @@ CREATE TABLE documents (
     operation     TEXT NOT NULL,
     vector_status TEXT NOT NULL CHECK (vector_status IN ('pending', 'ready', 'error', 'skipped')),
     vector_error  TEXT
-) STRICT;
+, chunking_version INTEGER NOT NULL DEFAULT 0) STRICT;
 
 CREATE UNIQUE INDEX documents_by_id ON documents (namespace, document_id);
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 import apsw
@@ -18,8 +19,8 @@ from zibaldone.store.sqlite.filters import range_values
 from zibaldone.store.upkeep import DocumentText, Source
 
 _DEFINITION: rows.Kinds = (str, str)
-_SOURCE: rows.Kinds = (int, str, str, str, int, str, int, int)
-_TEXT: rows.Kinds = (str, str, str)
+_SOURCE: rows.Kinds = (int, str, str, str, int, str, int, int, int)
+_TEXT: rows.Kinds = (int, str, str, str)
 _COUNTS: rows.Kinds = (int, str, int, rows.INT_OR_NONE, int, int)
 
 _SQL = statements.load("zibaldone.store.sqlite", "sources.sql")
@@ -69,27 +70,27 @@ class SourceUpkeep(_Definitions):
     def all(self) -> list[Source]:
         return [_source(rows.require(row, _SOURCE)) for row in self._raw.execute(_SQL["all"])]
 
-    def set_chunking(self, source_id: int, chunking: Chunking) -> None:
+    def set_chunking(self, source_id: int, chunking: Chunking) -> int:
         values = {"source_id": source_id, "chunking": rows.dumps(chunking.as_dict())}
-        self._raw.execute(_SQL["set_chunking"], values)
+        version: int = self._raw.execute(_SQL["set_chunking"], values).get
+        return version
 
-    def set_cut(self, source_id: int) -> None:
-        self._raw.execute(_SQL["set_cut"], {"source_id": source_id})
+    def chunking_version(self, source_id: int) -> int:
+        version: int = self._raw.execute(_SQL["chunking_version"], {"source_id": source_id}).get
+        return version
 
-    def last_document(self) -> int:
-        key: int = self._raw.execute(_SQL["last_document"]).get
-        return key
+    def stale(self, source_id: int, *, after: int, limit: int) -> list[tuple[int, int]]:
+        values = {"source_id": source_id, "after": after, "limit": limit}
+        return [(key, chars) for key, chars in self._raw.execute(_SQL["stale"], values)]
 
-    def documents(
-        self, source_id: int, *, after: int, through: int, limit: int
-    ) -> list[tuple[int, int]]:
-        values = {"source_id": source_id, "after": after, "through": through, "limit": limit}
-        return [(key, chars) for key, chars in self._raw.execute(_SQL["documents"], values)]
+    def set_cut(self, source_id: int, document_keys: Iterable[int]) -> None:
+        values = {"source_id": source_id, "document_keys": rows.dumps(list(document_keys))}
+        self._raw.execute(_SQL["set_cut"], values)
 
-    def text(self, source_id: int, document_key: int) -> DocumentText | None:
-        values = {"source_id": source_id, "document_key": document_key}
-        row = self._raw.execute(_SQL["text"], values).fetchone()
-        return None if row is None else DocumentText(document_key, *rows.require(row, _TEXT))
+    def texts(self, source_id: int, document_keys: Iterable[int]) -> list[DocumentText]:
+        values = {"source_id": source_id, "document_keys": rows.dumps(list(document_keys))}
+        found = self._raw.execute(_SQL["texts"], values)
+        return [DocumentText(*rows.require(row, _TEXT)) for row in found]
 
 
 @lru_cache(maxsize=256)
@@ -99,7 +100,7 @@ def _parsed(definition: str) -> Chunking:
 
 
 def _source(row: rows.Row) -> Source:
-    source_id, namespace, name, kind, enabled, definition, documents, chunks = row
+    source_id, namespace, name, kind, enabled, definition, documents, chunks, is_cut = row
     chunking, problem = None, ""
     try:
         chunking = _parsed(definition)
@@ -115,10 +116,5 @@ def _source(row: rows.Row) -> Source:
         chunks=chunks,
         chunking=chunking,
         problem=problem,
-        is_cut=_is_cut(definition),
+        is_cut=bool(is_cut),
     )
-
-
-def _is_cut(definition: str) -> bool:
-    defined = orjson.loads(definition)
-    return isinstance(defined, dict) and "chunking_unfinished" not in defined

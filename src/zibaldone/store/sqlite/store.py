@@ -24,13 +24,14 @@ from zibaldone.store.sqlite.documents import Documents, Revisions
 from zibaldone.store.sqlite.jobs import Jobs, Queue
 from zibaldone.store.sqlite.journal import Audit, Outbox
 from zibaldone.store.sqlite.lexical import Lexical
-from zibaldone.store.sqlite.maintenance import Maintenance
+from zibaldone.store.sqlite.place import description_of
 from zibaldone.store.sqlite.probe import Probe
 from zibaldone.store.sqlite.schema import prepare
 from zibaldone.store.sqlite.sources import Sources
+from zibaldone.store.sqlite.upkeep import Upkeep
 from zibaldone.store.sqlite.vectors import VectorMemory, Vectors
 from zibaldone.store.sqlite.writer import WriterThread
-from zibaldone.store.upkeep import Maintenance as MaintenancePort
+from zibaldone.store.upkeep import Upkeep as UpkeepPort
 
 T = TypeVar("T")
 
@@ -115,6 +116,10 @@ class SqliteStore:
         self._writer = WriterThread(path, wait)
         self._probe = Probe(path, self._writer)
 
+    @property
+    def description(self) -> str:
+        return description_of(self._path)
+
     async def read(
         self,
         tenant: Tenant,
@@ -150,26 +155,26 @@ class SqliteStore:
             self._writer.submit(lambda raw: work(Session(raw, tenant, self._memory)))
         )
 
-    async def maintain(self, work: Callable[[MaintenancePort], T], *, write: bool = True) -> T:
+    async def upkeep(self, work: Callable[[UpkeepPort], T], *, write: bool = True) -> T:
         if write:
-            submitted = self._writer.submit(lambda raw: work(Maintenance(raw)))
+            submitted = self._writer.submit(lambda raw: work(Upkeep(raw)))
             return await asyncio.wrap_future(submitted)
         return await self._in_thread(self._look, work)
 
-    def _look(self, work: Callable[[MaintenancePort], T]) -> T:
+    def _look(self, work: Callable[[UpkeepPort], T]) -> T:
         connection = self._readers.get()
         try:
-            return connection.read(lambda raw: work(Maintenance(raw)), _SWEEP_SECONDS_MAX)
+            return connection.read(lambda raw: work(Upkeep(raw)), _SWEEP_SECONDS_MAX)
         finally:
             self._readers.put(connection)
 
-    def probe(self, work: Callable[[MaintenancePort], T]) -> T:
-        return self._probe.read(lambda raw: work(Maintenance(raw)))
+    def probe(self, work: Callable[[UpkeepPort], T]) -> T:
+        return self._probe.read(lambda raw: work(Upkeep(raw)))
 
     def refused_write(self) -> ZibaldoneError | None:
         return self._probe.refused_write()
 
-    async def load_vectors(self, identity: str) -> None:
+    async def prepare_model(self, identity: str) -> None:
         def page(reader: Session) -> bool:
             return reader.vectors.load_page(identity)
 

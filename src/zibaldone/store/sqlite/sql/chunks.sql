@@ -63,13 +63,8 @@ WHERE chunk_key = :chunk_key;
 -- The terms of a chunk that is gone.
 DELETE FROM chunk_terms WHERE rowid = :chunk_key;
 
--- name: log_vectors
--- Tell processes that hold its vectors in memory that they are gone.
-INSERT INTO vector_changes (model_id, chunk_key)
-SELECT model_id, chunk_key FROM vectors WHERE chunk_key = :chunk_key;
-
 -- name: delete_vectors
--- Its vectors, of every model.
+-- Its vectors, of every model; the log was told of them.
 DELETE FROM vectors WHERE chunk_key = :chunk_key;
 
 -- name: delete

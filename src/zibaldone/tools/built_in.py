@@ -1,0 +1,55 @@
+"""The tools that come with the product; `wiring` makes a catalogue of them."""
+
+from __future__ import annotations
+
+from zibaldone.tools.documents import (
+    batch_read,
+    delete_document,
+    get_document,
+    get_document_for_rewrite,
+    history,
+    ingest_document,
+    list_documents,
+    patch_document,
+    search_knowledge,
+    update_document,
+    upload_document,
+)
+from zibaldone.tools.rag import (
+    admin,
+    get_chunks,
+    get_docs,
+    search_fts,
+    search_hybrid,
+    search_vector,
+)
+from zibaldone.tools.spec import AnyTool
+from zibaldone.tools.upkeep import index
+
+TOOLS: tuple[AnyTool, ...] = (
+    search_knowledge.TOOL,
+    list_documents.TOOL,
+    get_document.TOOL,
+    get_document_for_rewrite.TOOL,
+    batch_read.TOOL,
+    upload_document.TOOL,
+    update_document.TOOL,
+    patch_document.TOOL,
+    delete_document.TOOL,
+    ingest_document.TOOL,
+    search_fts.TOOL,
+    search_vector.TOOL,
+    search_hybrid.TOOL,
+    get_chunks.TOOL,
+    get_docs.TOOL,
+    admin.FETCH,
+    admin.STATS,
+    admin.SYNC,
+    history.HISTORY,
+    history.REVISION,
+    history.DIFF,
+    history.RESTORE,
+    index.REINDEX,
+    index.AUDIT,
+    index.CLEANUP,
+)
