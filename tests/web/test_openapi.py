@@ -43,6 +43,7 @@ REST_OPERATIONS = {
     ("get", "/kb/audit-sync"),
     ("post", "/kb/audit-sync"),
     ("post", "/kb/cleanup-orphans"),
+    ("get", "/live"),
     ("get", "/health"),
     ("get", "/metrics"),
     ("get", "/openapi.json"),

@@ -91,6 +91,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/kb/audit-sync", "audit_sync", prepare=_refuse_heal),
     Route("POST", "/kb/audit-sync", "audit_sync"),
     Route("POST", "/kb/cleanup-orphans", "cleanup_orphans"),
+    Route("GET", "/live"),
     Route("GET", "/health"),
     Route("GET", "/metrics"),
     Route("GET", "/openapi.json"),
