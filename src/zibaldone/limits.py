@@ -116,6 +116,10 @@ LIST_LIMIT_MAX = 100
 LIST_OFFSET_MAX = 10_000
 """Skipping costs time for each row. Beyond this, use a cursor or a longer prefix."""
 
+READ_INLINE_CHARS_MAX = 16_384
+"""Bodies up to this length are read on the event loop, in some fifty microseconds; longer ones in a
+thread."""
+
 READ_CUT_CHARS = 500
 """What get_document returns unless asked for more: enough to decide, cheap in tokens."""
 
@@ -256,8 +260,8 @@ INDEX_WORKER_ALIVE_SECONDS = 60.0
 INDEX_WORKER_RENEW_SECONDS = 15.0
 """How often an idle worker reports that it is alive."""
 
-REINDEX_EVERY_SECONDS = 900.0
-"""How often a server looks for documents without vectors."""
+REINDEX_KEPT_SECONDS = 86_400.0
+"""How long a scheduled look for missing vectors is kept: there are many, and few find any."""
 
 INDEX_ERROR_CHARS_MAX = 500
 """Length to which the reason is cut why a document could not be embedded."""
@@ -272,12 +276,69 @@ them at its start."""
 VECTOR_CHANGES_KEPT = 200_000
 """Changes kept for other processes. One that is further behind reads all vectors again."""
 
+JOB_LIST_LIMIT_DEFAULT = 50
+"""Jobs on one page of a list."""
+
+JOB_LIST_LIMIT_MAX = 200
+"""Jobs on one page of a list, at most."""
+
+JOB_ID_CHARS_MAX = 64
+"""The id of a job, as a tool takes it."""
+
+JOB_KIND_CHARS_MAX = 64
+"""The kind of a job, as a tool takes it."""
+
 JOB_BACKOFF_SECONDS_MAX = 3_600.0
 """The longest pause between two attempts at a job. A longer one is from a clock that was ahead."""
 
 JOB_CRASHES_MAX = 20
 """Workers that may end while they hold a job before it is parked. More than the attempts that may
 fail: a worker is mostly killed for reasons that have nothing to do with its job."""
+
+JOB_LEASE_SECONDS = 30.0
+"""A job whose process died is taken up by another after this, unless its kind says otherwise."""
+
+JOB_TRIES_MAX = 5
+"""Attempts at a job that may fail before it is parked, unless its kind says otherwise."""
+
+JOB_DONE_KEPT_SECONDS = 7 * 86_400.0
+"""How long a job that is done or cancelled can be looked at, unless its kind says otherwise."""
+
+JOB_PARKED_KEPT_SECONDS = 30 * 86_400.0
+"""How long a job that failed for good waits for somebody to retry it."""
+
+JOB_PURGE_EVERY_SECONDS = 600.0
+"""How often jobs that ended long ago are removed."""
+
+JOB_PURGE_BATCH = 1_000
+"""Jobs removed in one transaction."""
+
+JOB_PROGRESS_SECONDS = 1.0
+"""Between two writes of a job's progress; what is said more often is not written."""
+
+JOB_CANCEL_GRACE_SECONDS = 10.0
+"""How long a handler may take to stop by itself once its job is to be cancelled."""
+
+JOB_RESULT_BYTES_MAX = 256 * KIB
+"""A job's result, as JSON. What is larger is a document."""
+
+JOB_ERROR_CHARS_MAX = 500
+"""What is kept of the reason why a job failed."""
+
+TASK_PAUSE_SECONDS_MIN = 1.0
+"""Before a background task that died is started again; doubled each time it dies again soon."""
+
+TASK_PAUSE_SECONDS_MAX = 60.0
+"""The longest such pause: what was in its way may be gone."""
+
+TASK_STABLE_SECONDS = 120.0
+"""A task that has run so long since its last start is well again."""
+
+TASK_STOP_SECONDS_MAX = 10.0
+"""How long a server that stops waits for its background tasks."""
+
+CRON_CHARS_MAX = 200
+"""A cron expression."""
 
 COMPLETIONS_MAX = 100
 """Values in one answer of completion/complete (a limit of the protocol)."""
@@ -375,7 +436,7 @@ HTML_BLANK_RUN_CHARS_MAX = 256
 PDF_PAGES_MAX = 10_000
 """Pages of a PDF. Each takes some milliseconds even when it is empty."""
 
-CONVERT_INLINE_BYTES_MAX = 256 * KIB
+CONVERT_INLINE_BYTES_MAX = 64 * KIB
 """Text and Markdown up to here are read in the server itself: some milliseconds in a thread."""
 
 CONVERT_MEMORY_BYTES_MAX = 1024 * MIB
@@ -446,6 +507,9 @@ IMPORT_HOLD_SECONDS_MAX = 2.0
 IMPORT_PAUSE_SECONDS = 0.12
 """Length of that pause. SQLite retries a busy file every 0.1 s, so a waiting process gets in."""
 
+IMPORT_SECONDS_MAX = 300.0
+"""One batch of an import, with the wait for a server that writes and for a slow disk."""
+
 IMPORT_PROBLEMS_MAX = 1_000
 """Failed files or rows that an import lists with the reason; further ones are only counted."""
 
@@ -479,6 +543,7 @@ assert CHUNK_RESPONSE_BYTES_MAX + 6 * RAG_IDS_MAX * CHUNK_ID_CHARS_MAX < RAG_RES
 assert SEARCH_LIMIT_DEFAULT <= SEARCH_LIMIT_MAX  # noqa: S101
 assert INDEX_BATCH_DOCUMENTS <= INDEX_BATCH_CHUNKS  # noqa: S101
 assert 2 * INDEX_RENEW_SECONDS < INDEX_LEASE_SECONDS < INDEX_LAG_ALERT_SECONDS  # noqa: S101
+assert TASK_PAUSE_SECONDS_MAX < TASK_STABLE_SECONDS  # noqa: S101
 assert 2 * INDEX_WORKER_RENEW_SECONDS < INDEX_WORKER_ALIVE_SECONDS  # noqa: S101
 assert Limits().issuer_keys_fresh_seconds < Limits().issuer_keys_stale_seconds_max  # noqa: S101
 assert Limits().connections_per_address_max <= Limits().connections_max  # noqa: S101

@@ -162,6 +162,7 @@ def test_health_tells_of_store_embedder_and_index(indexing: Server) -> None:
     services.pop("loop")  # a crowded machine makes it slow
     assert {name: service["status"] for name, service in services.items()} == {
         "store": "ok", "readers": "ok", "writes": "ok", "embedder": "ok", "index": "ok",
+        "background": "ok",
     }  # fmt: skip
     assert services["embedder"]["identity"] == EMBEDDER.identity
     assert services["embedder"]["is_used"] is True
@@ -287,7 +288,7 @@ def test_a_remote_model_that_is_away_is_told_and_search_goes_on(tmp_path: Path) 
         assert answer.status_code == 200, "it can be used, so it stays in service"
         embedder = answer.json()["services"]["embedder"]
         assert (embedder["status"], answer.json()["status"]) == ("error", "degraded")
-        assert "m: the embedding server: ConnectError." in embedder["message"]
+        assert "m: cannot reach the embedding server (ConnectError)." in embedder["message"]
         found = running.client.get("/search", params={"query": "zebra"}).json()
         assert [hit["document_id"] for hit in found["results"]] == ["a"]
         assert re.search("(?i)keywords only", found["note"])
@@ -329,7 +330,7 @@ def test_a_server_ends_though_its_model_hangs(tmp_path: Path) -> None:
         assert server.process.returncode in ENDED_WELL
         assert "Traceback" not in server.log()
         # It gave back what it had begun: the next start does not have to wait for it.
-        assert Sqlite(data).query("SELECT leased_until_us, attempts FROM outbox") == [(0, 0)]
+        assert Sqlite(data).query("SELECT state, attempts, crashes FROM jobs") == [(0, 0, 0)]
 
 
 @pytest.mark.skipif(bool(missing(MiniLm.packages)), reason="minilm is not installed")

@@ -14,7 +14,11 @@ from tests.store.backends import Sqlite
 from tests.store.kept import Kept
 from zibaldone.errors import EmbedderUnavailable, EmbeddingFailed
 from zibaldone.index import worker
+from zibaldone.index.reindex_job import REINDEX, reindex_kind, reindex_schedule
+from zibaldone.index.sweep import enqueue_missing
 from zibaldone.index.worker import IndexWorker
+from zibaldone.jobs.runner import JobRunner
+from zibaldone.jobs.schedule import Scheduler
 from zibaldone.limits import (
     INDEX_BATCH_CHUNKS,
     INDEX_BATCH_DOCUMENTS,
@@ -23,7 +27,15 @@ from zibaldone.limits import (
     INDEX_UNAVAILABLE_SECONDS_MAX,
 )
 from zibaldone.model.instant import now_us
+from zibaldone.model.job import VECTORS, LeasedJob, new_lease_owner
+from zibaldone.store.port import Store
 from zibaldone.store.upkeep import Upkeep
+
+
+def lease(work: Upkeep, at_us: int, until_us: int) -> list[LeasedJob]:
+    return work.queue.lease(
+        VECTORS, limit=5, now_us=at_us, until_us=until_us, owner=new_lease_owner(), by_subject=True
+    )
 
 
 class TestNeighbours:
@@ -104,7 +116,7 @@ class TestAway:
             asyncio.run(indexing.drain())
             clock.pass_seconds(1)
         assert tables.query("SELECT DISTINCT vector_status FROM documents") == [("pending",)]
-        assert tables.query("SELECT count(*), max(parked), max(attempts) FROM outbox") == [
+        assert tables.query("SELECT count(*), max(state), max(attempts) FROM jobs") == [
             (2 * INDEX_BATCH_DOCUMENTS, 0, 0)
         ]
         assert len(away.calls) < 900 / INDEX_UNAVAILABLE_SECONDS_MAX * 2 + 10  # it is not pestered
@@ -255,7 +267,7 @@ class TestMeanwhile:
                 if number % 3:
                     await asyncio.sleep(0)
                 await asyncio.to_thread(kept.delete, f"d/{number}")
-            await until(lambda: not tables.query("SELECT 1 FROM outbox"))
+            await until(lambda: not tables.query("SELECT 1 FROM jobs"))
             running.cancel()
 
         asyncio.run(upload_and_delete())
@@ -293,7 +305,7 @@ class TestLeases:
         until_us = clock() + int(INDEX_LEASE_SECONDS * 1e6)
 
         def lease_and_die(work: Upkeep) -> None:
-            assert work.outbox.lease(limit=5, now_us=clock(), leased_until_us=until_us)
+            assert lease(work, clock(), until_us)
 
         kept.upkeep(lease_and_die)
         clock.pass_seconds(INDEX_LEASE_SECONDS - 0.001)
@@ -310,7 +322,7 @@ class TestLeases:
         slow, clock = Blocking(), Clock(now_us())
 
         def renewed() -> bool:
-            ((leased_until_us,),) = tables.query("SELECT leased_until_us FROM outbox")
+            ((leased_until_us,),) = tables.query("SELECT leased_until_us FROM jobs")
             return bool(leased_until_us == clock() + INDEX_LEASE_SECONDS * 1e6)
 
         async def both() -> None:
@@ -341,7 +353,7 @@ class TestLeases:
             slow.may_go_on.set()
 
         asyncio.run(stop_in_the_middle())
-        assert tables.query("SELECT leased_until_us, attempts FROM outbox") == [(0, 0)]
+        assert tables.query("SELECT state, attempts, crashes FROM jobs") == [(0, 0, 0)]
         drain(kept, other)
         assert_in_step(tables, other)
 
@@ -352,9 +364,7 @@ class TestLeases:
         kept.create("a", "zebra")
         clock, embedder = Clock(now_us()), Counting()
         for _ in range(INDEX_TRIES_MAX):
-            kept.upkeep(
-                lambda work: work.outbox.lease(limit=5, now_us=clock(), leased_until_us=clock() + 1)
-            )
+            kept.upkeep(lambda work: lease(work, clock(), clock() + 1))
             clock.pass_seconds(1)
         kept.create("b", "lion")
         drain(kept, embedder, clock=clock)
@@ -381,22 +391,56 @@ class TestRunning:
 
     @pytest.mark.requirement("000/CC.10")
     def test_it_looks_for_what_is_missing_at_its_start_and_again_and_again(
-        self, kept: Kept, tables: Sqlite, monkeypatch: pytest.MonkeyPatch
+        self, kept: Kept, tables: Sqlite
     ) -> None:
-        monkeypatch.setattr(worker, "REINDEX_EVERY_SECONDS", 0.01)
-        embedder = Counting()
+        embedder, clock = Counting(), Clock(now_us())
         kept.create("a", "zebra")
-        tables.execute("DELETE FROM outbox")  # lost, by whatever mishap
+        tables.execute("DELETE FROM jobs")  # lost, by whatever mishap
 
         async def run() -> None:
-            running = asyncio.create_task(IndexWorker(kept.store, embedder).run())
+            indexing = IndexWorker(kept.store, embedder)
+            runner = JobRunner(kept.store, {REINDEX: reindex_kind(kept.store, indexing)})
+            scheduler = Scheduler(kept.store, [reindex_schedule()], clock=clock)
+            await scheduler.put()
+            running = asyncio.create_task(indexing.run())
             await until(lambda: status(kept, "a") == "ready")
-            tables.execute("DELETE FROM vectors")
-            await until(lambda: tables.query("SELECT 1 FROM vectors"))
+            for _ in range(2):
+                tables.execute("DELETE FROM vectors")
+                assert await scheduler.tick() == []
+                clock.pass_seconds(15 * 60)
+                assert await scheduler.tick() == ["reindex-missing"]
+                await runner.drain()
+                await until(lambda: tables.query("SELECT 1 FROM vectors"))
+                await until(lambda: status(kept, "a") == "ready")
             running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
 
         asyncio.run(run())
         assert_in_step(tables, embedder)
+        jobs = kept.read(lambda reader: reader.jobs.page(kind=REINDEX, limit=9))
+        assert [(job.state, job.result) for job in jobs] == 2 * [("done", {"queued": 1})]
+
+    def test_a_sweep_that_fails_at_the_start_is_made_up_for(
+        self, kept: Kept, tables: Sqlite, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        problems = [EmbeddingFailed("the store is away"), EmbeddingFailed("it still is")]
+
+        async def stumble(store: Store, model_id: int) -> int:
+            if problems:
+                raise problems.pop()
+            return await enqueue_missing(store, model_id)
+
+        monkeypatch.setattr(worker, "enqueue_missing", stumble)
+        monkeypatch.setattr(worker, "_IDLE_SECONDS", 0.01)
+        kept.create("a", "zebra")
+        tables.execute("DELETE FROM jobs")
+
+        async def run() -> None:
+            running = asyncio.create_task(IndexWorker(kept.store, Counting()).run())
+            await until(lambda: status(kept, "a") == "ready")
+            running.cancel()
+
+        asyncio.run(run())
 
     @pytest.mark.parametrize("steps", range(6))
     def test_it_ends_when_it_is_told_to_though_it_is_woken_at_that_moment(

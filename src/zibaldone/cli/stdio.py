@@ -1,4 +1,4 @@
-"""zibaldone stdio: for clients that start their servers themselves."""
+"""zibaldone stdio: for clients that start the server themselves."""
 
 from __future__ import annotations
 
@@ -41,12 +41,7 @@ def stdio(options: context.Options, /, profile: str) -> None:
 
 async def _serve(server: StdioServer, runtime: Runtime, source: BinaryIO, sink: BinaryIO) -> None:
     """What the client writes is indexed here too: there may be no other server."""
-    import asyncio
+    from zibaldone.wiring.background import build_supervisor
 
-    indexing = None if runtime.index is None else asyncio.create_task(runtime.index.run())
-    try:
+    async with build_supervisor(runtime).running():
         await server.serve(source, sink)
-    finally:
-        if indexing is not None:
-            indexing.cancel()
-            await asyncio.gather(indexing, return_exceptions=True)

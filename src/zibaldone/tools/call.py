@@ -50,8 +50,8 @@ async def call_tool(
         seconds_max = tool.seconds_max or call.runtime.limits.tool_seconds_max
         async with asyncio.timeout(seconds_max):
             answer = await tool.handler(call, checked)
-        if tool.effect != "read" and call.runtime.index is not None:
-            call.runtime.index.wake()
+        if tool.effect != "read":
+            call.runtime.wake()
         return answer
     except TimeoutError:
         outcome = DeadlineExceeded.code

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -15,8 +15,10 @@ from zibaldone.find.query_vector import QueryVectors
 from zibaldone.index.worker import IndexWorker
 from zibaldone.ingest.convert import Converter
 from zibaldone.ingest.fetch import Fetcher
+from zibaldone.jobs.runner import JobRunner
 from zibaldone.keep.commit import Actor
 from zibaldone.limits import Limits
+from zibaldone.model.job import Schedule
 from zibaldone.store.port import Store
 
 Answer = dict[str, Any]
@@ -46,6 +48,17 @@ class Runtime:
     """None where there is no embedding model: keyword search only."""
     index: IndexWorker | None = None
     """Keeps vectors in step; None where there is no embedding model."""
+    jobs: JobRunner | None = None
+    """Runs jobs of other kinds than vectors."""
+    schedules: Sequence[Schedule] = ()
+    """Those that come with the product; the store has more."""
+
+    def wake(self) -> None:
+        """Something changed, maybe for the background work too: let it look at once."""
+        if self.index is not None:
+            self.index.wake()
+        if self.jobs is not None:
+            self.jobs.wake()
 
     def close(self) -> None:
         self.converter.close()

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from zibaldone.errors import NotFound
+from zibaldone.jobs.supervisor import Supervisor
 from zibaldone.protocol.surface import Surface
 from zibaldone.tools.catalogue import Catalogue
 from zibaldone.tools.spec import Runtime
 from zibaldone.web.auth import TOKEN_KEY, Authenticator
 from zibaldone.web.endpoint import McpEndpoint, NotificationStatus
 from zibaldone.web.gate import Gate
-from zibaldone.web.guard import Background, Guard, GuardRules
+from zibaldone.web.guard import Guard, GuardRules
 from zibaldone.web.health import Health
 from zibaldone.web.http import Endpoint, HttpScope, Receive, Send, refuse_method
 from zibaldone.web.openapi import OpenApi
@@ -37,13 +38,13 @@ class Serving:
     """First word of a URL → name of the profile that `/<word>/<token>/mcp` serves."""
     notification_status: NotificationStatus = "auto"
     extra_routes: Mapping[str, Endpoint] = field(default_factory=dict)
-    background: Sequence[Background] = ()
+    background: Supervisor = field(default_factory=Supervisor)
 
 
 def build_app(serving: Serving) -> App:
     catalogue, routes = serving.catalogue, serving.routes
     rest = Rest(serving.runtime, catalogue, routes, serving.authenticator, serving.gate)
-    health = Health(serving.runtime, serving.authenticator)
+    health = Health(serving.runtime, serving.authenticator, serving.background)
     exact: dict[str, Endpoint] = {
         **rest.exact,
         "/live": _read_only(health.live),

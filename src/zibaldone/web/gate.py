@@ -79,11 +79,11 @@ class Gate:
     def _enter(self, key_id: str) -> None:
         limits = self._limits
         if self._total >= limits.requests_max:
-            raise _too_many("The server is busy; try again.")
+            raise _too_many("The server is busy. Try again.")
         running = self._running.get(key_id, 0)
         if running >= limits.requests_per_key_max:
             raise _too_many(
-                f"This key has {limits.requests_per_key_max} requests running; try again."
+                f"This key has {limits.requests_per_key_max} requests running. Try again."
             )
         self._total += 1
         self._running[key_id] = running + 1
@@ -98,7 +98,7 @@ class Gate:
     ) -> None:
         key_id = admission.key_id
         if self._arriving[key_id] >= self._limits.requests_per_key_max:
-            raise _too_many(f"This key has {self._arriving[key_id]} bodies arriving; try again.")
+            raise _too_many(f"This key has {self._arriving[key_id]} bodies arriving. Try again.")
         self._arriving[key_id] += 1
         try:
             await self._read_parts(admission, first, scope, receive)
@@ -159,7 +159,7 @@ class Memory:
             else:
                 self._forget(key_id, granted)
             if isinstance(problem, TimeoutError):
-                message = "Too many large requests are held in memory; try again."
+                message = "Too many large requests are held in memory. Try again."
                 raise _too_many(message) from None
             raise
 

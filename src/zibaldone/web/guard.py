@@ -1,15 +1,13 @@
-"""What every request must pass before any route sees it: size, Host, Origin.
+"""Checks every request before any route sees it: size, Host, Origin.
 
-It wraps the whole application, so that no route can be added without it.
+It wraps the whole application, so that no route can miss it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from zibaldone.access.loopback import is_loopback, without_port
 from zibaldone.errors import (
@@ -22,6 +20,7 @@ from zibaldone.errors import (
     UrlTooLong,
     ZibaldoneError,
 )
+from zibaldone.jobs.supervisor import Supervisor
 from zibaldone.limits import HEADERS_MAX, URL_BYTES_MAX
 from zibaldone.web.http import (
     EXTRA_HEADERS_KEY,
@@ -39,8 +38,6 @@ from zibaldone.web.http import (
     send_body,
     send_error,
 )
-
-Background = Callable[[], Coroutine[Any, Any, None]]
 
 _log = logging.getLogger("zibaldone.web")
 
@@ -80,10 +77,10 @@ _PREFLIGHT: tuple[Header, ...] = (
 
 class Guard:
     def __init__(
-        self, inner: Endpoint, rules: GuardRules, background: Sequence[Background] = ()
+        self, inner: Endpoint, rules: GuardRules, background: Supervisor | None = None
     ) -> None:
         self._inner = inner
-        self._background = background
+        self._background = background or Supervisor()
         self._rules = rules
         self._hosts = frozenset(host.lower() for host in rules.allowed_hosts)
 
@@ -92,7 +89,7 @@ class Guard:
             await _follow_lifespan(receive, send, self._background)
             return
         if scope["type"] != "http":
-            return  # a websocket: closing without accepting refuses it
+            return  # a websocket: returning without accepting refuses it
         cors_headers = self._cors_headers(scope)
         if cors_headers:
             scope[EXTRA_HEADERS_KEY] = cors_headers
@@ -112,7 +109,7 @@ class Guard:
                 await send_error(scope, send, error)
 
     def _cors_headers(self, scope: HttpScope) -> tuple[Header, ...]:
-        """For pages that the operator allowed by name, and no others."""
+        """Headers for web pages of the allowed origins."""
         if not self._rules.allowed_origins:
             return ()
         origin = header(scope, b"origin")
@@ -135,18 +132,19 @@ class Guard:
             raise payload_too_large(self._rules.body_bytes_max)
         if has_twice(scope, b"host"):
             raise BadRequest("The request has two Host headers.", field="host")
-        # A page of another site can make a browser call loopback under a name of its own
-        # (DNS rebinding); the Host header gives it away.
+        # DNS rebinding: a web page can make a browser call loopback under the page's own host
+        # name, which then is in the Host header.
         host = header(scope, b"host")
         if host is not None and not self._is_ours(host):
             raise MisdirectedRequest(
-                "This server does not answer to that Host; the setting allowed_hosts names those "
-                "it does."
+                "This server does not answer to that Host. To allow it, add it to the setting "
+                "allowed_hosts."
             )
         origin = header(scope, b"origin")
         if origin is not None and not self._may_call(origin):
             raise Forbidden(
-                "Pages of that origin may not call this server; see the setting allowed_origins."
+                "Pages of that origin may not call this server. To allow it, add it to the setting "
+                "allowed_origins."
             )
 
     def _is_ours(self, host: str) -> bool:
@@ -167,18 +165,15 @@ def _as_error(problem: BaseException, scope: HttpScope) -> ZibaldoneError | None
         return problem
     if isinstance(problem, asyncio.CancelledError):
         is_stopping = problem.args == (STOPPING,)
-        return ShuttingDown("The server is shutting down; try again.") if is_stopping else None
+        return ShuttingDown("The server is shutting down. Try again.") if is_stopping else None
     _log.error("request %s failed", request_id(scope), exc_info=problem)
-    return Internal("The request failed; the server's log has the reason under its id.")
+    return Internal("The request failed. The server's log has the reason under this request id.")
 
 
-async def _follow_lifespan(receive: Receive, send: Send, background: Sequence[Background]) -> None:
-    """Work beside the requests runs from the server's start to its end."""
+async def _follow_lifespan(receive: Receive, send: Send, background: Supervisor) -> None:
+    """Run the background work from the server's start to its end."""
     await receive()
-    tasks = [asyncio.create_task(work()) for work in background]
-    await send({"type": "lifespan.startup.complete"})
-    await receive()
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    async with background.running():
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
     await send({"type": "lifespan.shutdown.complete"})

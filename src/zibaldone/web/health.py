@@ -24,6 +24,7 @@ from zibaldone.access.decide import require_effect
 from zibaldone.access.principal import Tenant
 from zibaldone.errors import StorageUnavailable, ZibaldoneError
 from zibaldone.index.sweep import Lag, measured_lag
+from zibaldone.jobs.supervisor import Supervisor
 from zibaldone.limits import HEALTH_SECONDS_MAX, STUCK_SECONDS
 from zibaldone.store.port import Store
 from zibaldone.tools.spec import Runtime
@@ -54,9 +55,12 @@ class Sample:
 class Health:
     """Open to all are /live and the outline of /health; counts and messages are the operator's."""
 
-    def __init__(self, runtime: Runtime, authenticator: Authenticator) -> None:
+    def __init__(
+        self, runtime: Runtime, authenticator: Authenticator, background: Supervisor
+    ) -> None:
         self._runtime = runtime
         self._authenticator = authenticator
+        self._background = background
         self._sampler = Sampler(runtime.store)
         store = runtime.store
         self._readers = Errand(lambda: store.read(_PROBE, lambda reader: None))
@@ -124,6 +128,7 @@ class Health:
             },
             "embedder": self._embedder(),
             "index": self._index(sample),
+            "background": self._background.status(),
         }
 
     async def _sample(self) -> Sample | None:
@@ -149,7 +154,7 @@ class Health:
         if sample.lag is None:
             return _failed(sample.problem or StorageUnavailable("The store cannot be read."))
         return {
-            **_standing(self._runtime.index.rival, sample.lag),
+            **_index_status(self._runtime.index.rival, sample.lag),
             "pending": sample.lag.pending,
             "failed": sample.lag.failed,
             "vector_sync_lag_seconds": round(sample.lag.oldest_seconds, 3),
@@ -236,11 +241,11 @@ def _brief(services: dict[str, Service]) -> dict[str, Service]:
     }
 
 
-def _standing(rival: str | None, lag: Lag) -> Service:
+def _index_status(rival: str | None, lag: Lag) -> Service:
     if rival is not None:
         message = (
             f"Another process indexes the same store with {rival}; this one makes no vectors "
-            "until that one has ended. Give both the same embedder, or stop one."
+            "until that one ends. Use the same embedder in both, or stop one."
         )
         return {"status": "standby", "message": message, "model_in_use": rival}
     return {"status": "late" if lag.alert else "incomplete" if lag.failed else "ok"}

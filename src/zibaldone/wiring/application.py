@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from zibaldone.errors import ConfigurationError, NotConfigured, ZibaldoneError
+from zibaldone.errors import ConfigurationError, NotConfigured
 from zibaldone.protocol.surface import Surface
 from zibaldone.settings import Settings
-from zibaldone.store.port import Store
 from zibaldone.tools.catalogue import Catalogue
 from zibaldone.tools.spec import Runtime
 from zibaldone.web.app import App, Serving, build_app
 from zibaldone.web.auth import Authenticator, AuthRules
 from zibaldone.web.gate import Gate
-from zibaldone.web.guard import Background, GuardRules
+from zibaldone.web.guard import GuardRules
 from zibaldone.web.issuer import IssuerKeys
 from zibaldone.web.oauth import TokenVerifier
 from zibaldone.web.resource import ProtectedResource
 from zibaldone.web.routes import ROUTES, Route
+from zibaldone.wiring.background import build_supervisor
 from zibaldone.wiring.catalogue import build_catalogue
 
 _log = logging.getLogger("zibaldone.wiring")
@@ -55,23 +54,9 @@ def build_application(
         capability_routes=settings.capability_routes,
         notification_status=settings.notification_status,
         extra_routes={} if auth_rules.resource is None else auth_rules.resource.routes(),
-        background=_background(runtime),
+        background=build_supervisor(runtime),
     )
     return build_app(serving)
-
-
-def _background(runtime: Runtime) -> tuple[Background, ...]:
-    if runtime.index is None or runtime.embedder is None:
-        return ()
-    return (runtime.index.run, partial(_prepare_model, runtime.store, runtime.embedder.identity))
-
-
-async def _prepare_model(store: Store, identity: str) -> None:
-    """Ahead of the first search, which would have to wait otherwise."""
-    try:
-        await store.prepare_model(identity)
-    except ZibaldoneError as error:
-        _log.warning("the vectors were not prepared: %s [%s]", error.message, error.code)
 
 
 def _auth_rules(settings: Settings, catalogue: Catalogue) -> AuthRules:
@@ -91,7 +76,7 @@ def _auth_rules(settings: Settings, catalogue: Catalogue) -> AuthRules:
 
 
 def _own_hosts(settings: Settings) -> tuple[str, ...]:
-    """Names under which the server may be called, beside those of loopback."""
+    """Host names under which the server may be called, in addition to loopback."""
     public = urlsplit(settings.public_url).hostname
     return (*settings.allowed_hosts, settings.host, *((public,) if public else ()))
 

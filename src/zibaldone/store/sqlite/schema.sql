@@ -104,23 +104,6 @@ CREATE TABLE vectors (
     PRIMARY KEY (model_id, chunk_key)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE outbox (
-    outbox_key      INTEGER PRIMARY KEY AUTOINCREMENT,
-    document_key    INTEGER NOT NULL,
-    revision        INTEGER NOT NULL,
-    kind            TEXT NOT NULL CHECK (kind IN ('index', 'remove')),
-    at_us           INTEGER NOT NULL,
-    attempts        INTEGER NOT NULL DEFAULT 0,
-    not_before_us   INTEGER NOT NULL DEFAULT 0,
-    leased_until_us INTEGER NOT NULL DEFAULT 0,
-    parked          INTEGER NOT NULL DEFAULT 0 CHECK (parked IN (0, 1)),
-    error           TEXT
-) STRICT;
-
-CREATE INDEX outbox_by_document ON outbox (document_key);
-
-CREATE INDEX outbox_due ON outbox (not_before_us, outbox_key) WHERE parked = 0;
-
 CREATE TABLE api_keys (
     key_id          TEXT PRIMARY KEY,
     secret_hash     BLOB NOT NULL UNIQUE,
@@ -174,7 +157,7 @@ CREATE VIRTUAL TABLE chunk_terms USING fts5(
 
 CREATE TABLE jobs (
     job_key          INTEGER PRIMARY KEY,
-    job_id           TEXT NOT NULL UNIQUE,
+    job_id           TEXT NOT NULL,
     kind             TEXT NOT NULL,
     state            INTEGER NOT NULL DEFAULT 0 CHECK (state BETWEEN 0 AND 4),
     namespace        TEXT NOT NULL,
@@ -195,7 +178,8 @@ CREATE TABLE jobs (
     progress_total   REAL,
     progress_message TEXT,
     result           TEXT,
-    error            TEXT
+    error            TEXT,
+    UNIQUE (namespace, job_id)
 ) STRICT;
 
 CREATE INDEX jobs_queued ON jobs (kind, job_key, not_before_us) WHERE state = 0;
@@ -203,6 +187,8 @@ CREATE INDEX jobs_queued ON jobs (kind, job_key, not_before_us) WHERE state = 0;
 CREATE INDEX jobs_running ON jobs (kind, leased_until_us) WHERE state = 1;
 
 CREATE INDEX jobs_ended ON jobs (state, kind, finished_at_us) WHERE state >= 2;
+
+CREATE INDEX jobs_ended_ids ON jobs (namespace, state, job_id) WHERE state >= 2;
 
 CREATE INDEX jobs_by_subject ON jobs (kind, subject) WHERE subject IS NOT NULL;
 
