@@ -53,7 +53,8 @@ class JoiningTransport:
 
     def _flush(self) -> None:
         waiting, self._waiting = self._waiting, []
-        if waiting:  # else `close` was here before
+        # Nothing waits where `close` was here before; nobody does where the peer is gone.
+        if waiting and not self.is_closing():
             self._transport.writelines(waiting)
 
     def close(self) -> None:

@@ -1,10 +1,12 @@
 """Mixed load from many clients at once: nothing fails, nothing is cut off, nothing piles up.
 
-A few seconds in `make test`; SOAK_SECONDS says how long, and `make soak` takes its time.
+A few seconds in `make test`; SOAK_SECONDS says how long, and `make soak` takes an hour. The second
+half of that time hostile clients, with a key of their own, are among them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import os
 import random
@@ -12,16 +14,22 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from statistics import linear_regression
+from typing import Any, Self
 
 import httpx2 as httpx
 import psutil
 import pytest
 
+from tests.nightly import hostile
+from tests.nightly.cases import described
 from tests.server import Server
+from tests.web.keys import Key, create_key
 from tests.web.mcp import BOTH, JSON, MODERN, PATHS, SSE, Mcp, envelope_of, text_of
 
 SECONDS = float(os.environ.get("SOAK_SECONDS", "8"))
@@ -30,6 +38,12 @@ BURSTS, BURST_SIZE = 5, 30
 DOCUMENTS = 60
 RSS_GROWTH_BYTES_MAX = 96 * 1024 * 1024
 """Caches of SQLite's connections fill while documents are written; a leak fills without end."""
+RSS_EVERY_SECONDS = 5.0 if SECONDS >= 120 else 0.25
+LONG_SECONDS = 1_200
+"""From here on the caches are full for the second half of each stretch: a slope is a leak."""
+SLOPE_BYTES_PER_HOUR_MAX = 12_000_000
+HOSTILE = tuple(os.environ.get("SOAK_HOSTILE", ",".join((*hostile.KINDS, "fuzzer"))).split(","))
+"""Which hostile clients; all of them unless somebody wants to look at one."""
 
 
 @dataclass(slots=True)
@@ -48,12 +62,54 @@ class Tally:
             self.latencies_ms.setdefault(tool, []).append(ms)
 
     def table(self) -> str:
-        lines = [f"{'tool':<26}{'n':>7}{'p50 ms':>9}{'p95 ms':>9}{'max ms':>9}"]
-        for tool, found in sorted(self.latencies_ms.items()):
-            ordered = sorted(found)
-            p50, p95 = (ordered[int((len(ordered) - 1) * share)] for share in (0.5, 0.95))
-            lines.append(f"{tool:<26}{len(ordered):>7}{p50:>9.1f}{p95:>9.1f}{ordered[-1]:>9.1f}")
+        lines = [f"{'tool':<26}{'n':>7}{'p50 ms':>9}{'p95 ms':>9}{'p99 ms':>9}{'max ms':>9}"]
+        everything = [ms for found in self.latencies_ms.values() for ms in found]
+        for tool, found in [*sorted(self.latencies_ms.items()), ("all", everything)]:
+            p50, p95, p99, worst = quantiles(found)
+            lines.append(f"{tool:<26}{len(found):>7}{p50:>9.1f}{p95:>9.1f}{p99:>9.1f}{worst:>9.1f}")
         return "\n".join(lines)
+
+
+def quantiles(values: list[float]) -> tuple[float, ...]:
+    ordered = sorted(values)
+    return tuple(ordered[int((len(ordered) - 1) * share)] for share in (0.5, 0.95, 0.99, 1.0))
+
+
+class Memory:
+    """The server's resident memory, looked at again and again."""
+
+    def __init__(self, process: psutil.Process) -> None:
+        self._process = process
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self.samples: list[tuple[float, int]] = []
+        """Seconds since the start, bytes."""
+
+    def _watch(self) -> None:
+        started_s = time.monotonic()
+        while not self._stop.wait(RSS_EVERY_SECONDS):
+            with contextlib.suppress(psutil.Error):
+                rss: int = self._process.memory_info().rss
+                self.samples.append((time.monotonic() - started_s, rss))
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def bytes_per_hour(self) -> float:
+        """The slope of a straight line through the second half."""
+        late = self.samples[len(self.samples) // 2 :]
+        return linear_regression(*zip(*late, strict=True)).slope * 3_600 if len(late) > 2 else 0.0
+
+    def line(self) -> str:
+        sizes = [size / 1e6 for _, size in self.samples] or [0.0]
+        shown = " ".join(f"{size:.0f}" for size in sizes[:: max(1, len(sizes) // 12)])
+        slope = self.bytes_per_hour() / 1e6
+        return f"RSS MB {shown}; highest {max(sizes):.0f}; second half {slope:+.1f} MB/h"
 
 
 ARGUMENTS: dict[str, Callable[[random.Random], dict[str, Any]]] = {
@@ -87,9 +143,9 @@ EXPECTED_FAILURES = {"NOT_FOUND", "NOT_FOUND_IN_CONTENT"}
 """Two clients that delete the same document: one of them is late."""
 
 
-def work(url: str, seed: int, until_s: float, tally: Tally) -> None:
+def work(url: str, seed: int, until_s: float, tally: Tally, headers: dict[str, str]) -> None:
     chance = random.Random(seed)
-    with httpx.Client(base_url=url, timeout=60, trust_env=False) as client:
+    with httpx.Client(base_url=url, timeout=60, trust_env=False, headers=headers) as client:
         while time.monotonic() < until_s:
             path = chance.choice(["/mcp", "/mcp", "/mcp-gpt-full", "/mcp/"])
             version = chance.choice([None, "2025-11-25", MODERN])
@@ -106,13 +162,19 @@ def work(url: str, seed: int, until_s: float, tally: Tally) -> None:
                 mcp.tools()
 
 
-def load(server: Server, clients: int, seconds: float) -> Tally:
+def load(
+    server: Server, clients: int, seconds: float, headers: dict[str, str] | None = None
+) -> Tally:
     """Raises what any client raised: an answer that could not be read, above all."""
     tally = Tally()
     until_s = time.monotonic() + seconds
     with ThreadPoolExecutor(clients) as pool:
-        for done in [pool.submit(work, server.url, n, until_s, tally) for n in range(clients)]:
-            done.result()
+        runs = [
+            pool.submit(work, server.url, number, until_s, tally, headers or {})
+            for number in range(clients)
+        ]
+        for run in runs:
+            run.result()
     return tally
 
 
@@ -133,15 +195,20 @@ def warm_up(server: Server) -> None:
             connection.close()
 
 
+def fill(server: Server) -> None:
+    for number in range(DOCUMENTS):
+        server.create(f"soak/{number}", f"The deploy number {number} runs on Friday.")
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with Server(tmp_path_factory.mktemp("soak") / "data") as running:
-        for number in range(DOCUMENTS):
-            running.create(f"soak/{number}", f"The deploy number {number} runs on Friday.")
+        fill(running)
         yield running
 
 
 @pytest.mark.requirement("7.4.a", "7.4.b", "7.4.d", "7.4.e", "7.4.f", "000/P1.08", "000/P2.04")
+@pytest.mark.timeout(SECONDS + 300)
 def test_five_and_ten_clients_for_a_while(server: Server) -> None:
     process = psutil.Process(server.process.pid)
     warm_up(server)
@@ -149,11 +216,13 @@ def test_five_and_ten_clients_for_a_while(server: Server) -> None:
     rss_before_bytes = process.memory_info().rss
     for clients in (5, 10):
         cpu_before, started_s = process.cpu_times(), time.monotonic()
-        tally = load(server, clients, SECONDS / 2)
+        with Memory(process) as memory:
+            tally = load(server, clients, SECONDS / 4)
         cpu_after, seconds = process.cpu_times(), time.monotonic() - started_s
         cpu_s = sum(cpu_after[:2]) - sum(cpu_before[:2])
         show(f"\n{clients} clients, {seconds:.0f} s, server CPU {cpu_s / seconds:.0%} of a core")
         show(tally.table())
+        show(memory.line())
         assert set(tally.statuses) == {200}
         assert set(tally.outcomes) - EXPECTED_FAILURES == {"ok"}
         assert set(tally.latencies_ms) == set(ARGUMENTS)
@@ -168,3 +237,48 @@ def test_five_and_ten_clients_for_a_while(server: Server) -> None:
 def test_every_path_still_answers(server: Server) -> None:
     for path, count in PATHS.items():
         assert len(Mcp(server.client, path).tools()) == count
+
+
+@contextmanager
+def harassed(server: Server, key: Key, kinds: Sequence[str]) -> Iterator[None]:
+    """Hostile clients at work on the server."""
+    tools = Mcp(server.client, "/mcp-all", headers=key.headers).result("tools/list")
+    openapi = server.client.get("/openapi.json", headers=key.headers).json()
+    every = {**hostile.KINDS, "fuzzer": hostile.fuzzer(described(tools, openapi))}
+    stop = threading.Event()
+    headers = "".join(f"{name}: {value}\r\n" for name, value in key.headers.items())
+    threads = [
+        threading.Thread(target=every[kind], args=(server.port, headers, stop), daemon=True)
+        for kind in kinds
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(90)
+
+
+@pytest.mark.timeout(SECONDS + 300)
+def test_ten_clients_with_hostile_ones_among_them(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with Server(data) as server:
+        fill(server)
+        server.create("big", "some words of a large document\n" * 200_000)
+        ours, theirs = create_key(data), create_key(data)
+        server.client.headers.update(ours.headers)
+        process = psutil.Process(server.process.pid)
+        with Memory(process) as alone:
+            before = load(server, 10, SECONDS / 8, ours.headers)
+        with Memory(process) as memory, harassed(server, theirs, HOSTILE):
+            tally = load(server, 10, SECONDS * 3 / 8, ours.headers)
+        show(f"\n10 clients alone\n{before.table()}\n{alone.line()}")
+        show(f"10 clients with {', '.join(HOSTILE)}\n{tally.table()}\n{memory.line()}")
+        assert set(tally.statuses) == {200}
+        assert set(tally.outcomes) - EXPECTED_FAILURES == {"ok"}
+        assert "Traceback" not in server.log()
+        assert server.client.get("/health").json()["status"] == "healthy"
+        if SECONDS >= LONG_SECONDS:
+            assert memory.bytes_per_hour() < SLOPE_BYTES_PER_HOUR_MAX, memory.line()
