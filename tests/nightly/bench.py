@@ -8,6 +8,7 @@ import ctypes
 import gc
 import json
 import logging
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
@@ -216,10 +217,35 @@ async def call(app: App, verb: str, url: str, /, **body: Any) -> Any:
     return json.loads(answer.body)
 
 
-def settled_rss_bytes() -> int:
+class _MallInfo(ctypes.Structure):
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in (
+            "arena", "ordblks", "smblks", "hblks", "hblkhd",
+            "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost",
+        )
+    ]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySample:
+    rss_bytes: int
+    """What the system counts; allocators keep some of what was given back to them."""
+    malloc_bytes: int
+    """In use by C code; 0 where the C library cannot say."""
+    blocks: int
+    """In use by Python objects."""
+
+
+def settled_memory() -> MemorySample:
     """Memory of this process with all that can be given back given back."""
     gc.collect()
+    in_use = 0
     with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL("libc.so.6").malloc_trim(0)
+        libc = ctypes.CDLL("libc.so.6")
+        libc.malloc_trim(0)
+        libc.mallinfo2.restype = _MallInfo
+        info = libc.mallinfo2()
+        in_use = info.uordblks + info.hblkhd
     rss: int = psutil.Process().memory_info().rss
-    return rss
+    return MemorySample(rss, in_use, sys.getallocatedblocks())

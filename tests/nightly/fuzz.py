@@ -34,12 +34,13 @@ from typing import Any
 
 from tests.nightly.bench import (
     Heartbeat,
+    MemorySample,
     StillBusy,
     errors_logged,
     exchange,
     prepare,
     serving,
-    settled_rss_bytes,
+    settled_memory,
 )
 from tests.nightly.cases import Case, Cases, Surface, request_of, tool_of
 from tests.nightly.shrink import shrunk
@@ -50,8 +51,11 @@ CORPUS = Path(__file__).parent / "corpus.jsonl"
 EPOCH_CASES = 25_000
 """Cases on one store. Then a new one is made: how much is stored stays the same, so any growth of
 the process from epoch to epoch is a leak."""
-GROWTH_BYTES_MAX = 24_000_000
-"""From the end of the second epoch to the end of the last."""
+RSS_GROWTH_BYTES_MAX = 64_000_000
+MALLOC_GROWTH_BYTES_MAX = 8_000_000
+BLOCKS_GROWTH_MAX = 50_000
+"""From the end of the second epoch to the end of the last: what allocators keep for themselves, and
+what is in use by C code and by Python."""
 STALL = "did not get round for"
 _ROUND_CASES = 400
 _WIDTH = 8
@@ -102,6 +106,8 @@ class Report:
     findings: dict[tuple[str, str], Finding] = field(default_factory=dict)
     longest_stall_s: float = 0.0
     rss_bytes: list[int] = field(default_factory=list)
+    memory: list[MemorySample] = field(default_factory=list)
+    """In process: at the end of each epoch, with nothing open."""
 
     def find(self, problem: str, case: Case, *, is_reproduced: bool) -> None:
         key = signature(problem, case)
@@ -124,6 +130,8 @@ class Report:
             "findings": len(self.findings),
             "longest_stall_ms": round(self.longest_stall_s * 1000),
             "rss_mb": [round(size / 1e6, 1) for size in self.rss_bytes],
+            "malloc_mb": [round(sample.malloc_bytes / 1e6, 1) for sample in self.memory],
+            "python_blocks": [sample.blocks for sample in self.memory],
             "outcomes": dict(self.outcomes.most_common(40)),
         }
 
@@ -272,7 +280,8 @@ async def in_process(bounds: Bounds, until_s: float, folder: Path) -> Report:
         for used in (data, files):
             shutil.rmtree(used, ignore_errors=True)
         number += 1
-        report.rss_bytes.append(settled_rss_bytes())
+        report.memory.append(settled_memory())
+        report.rss_bytes.append(report.memory[-1].rss_bytes)
         report.seconds = time.monotonic() - started_s
         say(
             f"in process: {report.cases} cases, {report.cases / report.seconds:.0f}/s, "
@@ -287,10 +296,15 @@ def endless(surface: Surface, bounds: Bounds) -> Iterator[Case]:
 
 
 def judge_memory(report: Report) -> None:
-    if len(report.rss_bytes) >= 4:
-        growth = report.rss_bytes[-1] - report.rss_bytes[1]
-        if growth > GROWTH_BYTES_MAX:
-            report.find(f"memory grew by {growth / 1e6:.0f} MB", NO_CASE, is_reproduced=True)
+    if len(report.memory) < 4:
+        return
+    first, last = report.memory[1], report.memory[-1]
+    if last.rss_bytes - first.rss_bytes > RSS_GROWTH_BYTES_MAX:
+        report.find(f"memory grew: {first} to {last}", NO_CASE, is_reproduced=True)
+    elif last.malloc_bytes - first.malloc_bytes > MALLOC_GROWTH_BYTES_MAX:
+        report.find(f"memory in use grew: {first} to {last}", NO_CASE, is_reproduced=True)
+    elif last.blocks - first.blocks > BLOCKS_GROWTH_MAX:
+        report.find(f"Python's objects grew: {first} to {last}", NO_CASE, is_reproduced=True)
 
 
 def keep(reports: list[Report], corpus: Path) -> None:

@@ -42,6 +42,8 @@ RSS_EVERY_SECONDS = 5.0 if SECONDS >= 120 else 0.25
 LONG_SECONDS = 1_200
 """From here on the caches are full for the second half of each stretch: a slope is a leak."""
 SLOPE_BYTES_PER_HOUR_MAX = 12_000_000
+P99_MS_MAX = 2_000
+"""Of ten well-behaved clients while hostile ones do their worst."""
 HOSTILE = tuple(os.environ.get("SOAK_HOSTILE", ",".join((*hostile.KINDS, "fuzzer"))).split(","))
 """Which hostile clients; all of them unless somebody wants to look at one."""
 
@@ -281,4 +283,6 @@ def test_ten_clients_with_hostile_ones_among_them(tmp_path: Path) -> None:
         assert "Traceback" not in server.log()
         assert server.client.get("/health").json()["status"] == "healthy"
         if SECONDS >= LONG_SECONDS:
+            everything = [ms for found in tally.latencies_ms.values() for ms in found]
+            assert quantiles(everything)[2] < P99_MS_MAX
             assert memory.bytes_per_hour() < SLOPE_BYTES_PER_HOUR_MAX, memory.line()
