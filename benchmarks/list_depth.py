@@ -25,7 +25,7 @@ from benchmarks.load import Stretch, Target, interleaved, request
 from benchmarks.report import Finding, microseconds, paired_ratio, table
 from benchmarks.servers.process import ServerProcess, zibaldone
 from zibaldone.limits import LIST_LIMIT_MAX, LIST_OFFSET_MAX, Limits
-from zibaldone.store.open import DATABASE_NAME, open_store
+from zibaldone.store.open import DATABASE_NAME, open_store, store_url
 
 SMALL, LARGE, LARGE_QUICK = 5_000, 1_000_000, 100_000
 PAGE = 50
@@ -70,7 +70,7 @@ def measure(*, quick: bool) -> list[Finding]:
 
 
 def _build(data: Path, count: int) -> None:
-    open_store(data, Limits()).close()
+    open_store(store_url(data), Limits()).close()
     raw = apsw.Connection(str(data / DATABASE_NAME))
     raw.execute("PRAGMA synchronous = OFF; PRAGMA cache_size = -200000; BEGIN")
     # Making the indexes at the end, from sorted rows, takes a tenth of the time.

@@ -13,10 +13,11 @@ import sys
 import time
 from collections.abc import Callable
 
-from benchmarks import durability, http_floor, list_depth, transport, writes
+from benchmarks import durability, http_floor, list_depth, startup, transport, writes
 from benchmarks.report import Finding, table
 
 BENCHMARKS: dict[str, Callable[..., list[Finding]]] = {
+    "startup": startup.measure,
     "http_floor": http_floor.measure,
     "list_depth": list_depth.measure,
     "transport": transport.measure,

@@ -32,9 +32,10 @@ from benchmarks.report import percentile
 from zibaldone import settings
 from zibaldone.access.principal import LOCAL
 from zibaldone.find.query_vector import QueryVectors
-from zibaldone.keep.fetch import Fetcher
+from zibaldone.ingest.convert import Converter
+from zibaldone.ingest.fetch import Fetcher
 from zibaldone.limits import Limits
-from zibaldone.store.open import DATABASE_NAME, open_store
+from zibaldone.store.open import DATABASE_NAME, open_store, store_url
 from zibaldone.store.port import Store
 from zibaldone.store.sqlite.vector_index import pack
 from zibaldone.tools.call import call as call_tool
@@ -111,7 +112,7 @@ def make_vectors(count: int, queries: int) -> tuple[Floats, Floats]:
 
 def fill(folder: Path, vectors: Floats, queries: int) -> list[str]:
     """Write the store; a text query of three to six words from some passage for each query."""
-    open_store(folder, Limits()).close()
+    open_store(store_url(folder), Limits()).close()
     raw = apsw.Connection(str(folder / DATABASE_NAME))
     raw.execute("PRAGMA synchronous = OFF; PRAGMA cache_size = -262144")
     raw.execute("INSERT INTO models VALUES (1, ?, ?, 0)", (Known.identity, DIMENSIONS))
@@ -211,9 +212,10 @@ def recall(found: Sequence[set[int]], right: Sequence[set[int]]) -> float:
 def measure_ours(folder: Path, corpus: Corpus) -> list[Measured]:
     limits = settings.load({"data": str(folder)}, environment={}).limits
     runtime = Runtime(
-        store=open_store(folder, limits),
+        store=open_store(store_url(folder), limits),
         limits=limits,
         fetcher=Fetcher(roots=(), hosts=(), bytes_max=1, seconds_max=1),
+        converter=Converter(bytes_max=1, text_bytes_max=1, seconds_max=1),
         query_vectors=QueryVectors(Known(corpus)),
     )
     loop = asyncio.new_event_loop()
@@ -272,7 +274,7 @@ def measure_ours(folder: Path, corpus: Corpus) -> list[Measured]:
 def _load_vectors(store: Store, loop: asyncio.AbstractEventLoop, chunks: int) -> None:
     """As a server does before its first search; what that takes of time and memory."""
     before_bytes, started_s = psutil.Process().memory_info().rss, time.perf_counter()
-    loop.run_until_complete(store.load_vectors(Known.identity))
+    loop.run_until_complete(store.prepare_model(Known.identity))
     taken_s = time.perf_counter() - started_s
     taken_mb = (psutil.Process().memory_info().rss - before_bytes) / 1e6
     print(f"{chunks:,}: vectors in memory after {taken_s:.1f} s, {taken_mb:.0f} MB", flush=True)

@@ -13,6 +13,7 @@
     │   ├── Ambiguous                     AMBIGUOUS               409
     │   ├── NotFoundInContent             NOT_FOUND_IN_CONTENT    409
     │   ├── PayloadTooLarge               PAYLOAD_TOO_LARGE       413
+    │   ├── MisdirectedRequest            MISDIRECTED_REQUEST     421
     │   ├── LimitExceeded                 LIMIT_EXCEEDED          422
     │   ├── TooManyRequests               TOO_MANY_REQUESTS       429
     │   └── ResponseTooLarge              RESPONSE_TOO_LARGE      422
@@ -22,7 +23,7 @@
     │   ├── DeadlineExceeded              DEADLINE_EXCEEDED       504
     │   ├── EmbeddingFailed               EMBEDDING_FAILED        503
     │   │   └── EmbedderUnavailable       EMBEDDER_UNAVAILABLE    503
-    │   ├── VectorsLoading                VECTORS_LOADING         503
+    │   ├── VectorsUnavailable            VECTORS_LOADING         503
     │   ├── IssuerUnavailable             ISSUER_UNAVAILABLE      503
     │   ├── StorageUnavailable            STORAGE_UNAVAILABLE     503
     │   ├── StorageFull                   STORAGE_FULL            507
@@ -122,6 +123,13 @@ class PayloadTooLarge(RequestError):
     status = 413
 
 
+class MisdirectedRequest(RequestError):
+    """The Host header names another server."""
+
+    code = "MISDIRECTED_REQUEST"
+    status = 421
+
+
 class LimitExceeded(RequestError):
     code = "LIMIT_EXCEEDED"
     status = 422
@@ -162,14 +170,14 @@ class EmbeddingFailed(ServiceError):
 
 
 class EmbedderUnavailable(EmbeddingFailed):
-    """Nothing is wrong with the text: the model cannot be had at the moment, for any."""
+    """The model is unavailable; nothing is wrong with the text."""
 
     code = "EMBEDDER_UNAVAILABLE"
     status = 503
 
 
-class VectorsLoading(ServiceError):
-    """A large index is still being read into memory; keywords are searched meanwhile."""
+class VectorsUnavailable(ServiceError):
+    """The engine cannot search vectors now, for instance while it still reads them into memory."""
 
     code = "VECTORS_LOADING"
     status = 503

@@ -202,8 +202,8 @@ EMBED_RETRY_AFTER_SECONDS_MAX = 10.0
 INDEX_BATCH_DOCUMENTS = 16
 """Documents a worker leases at once: enough to share a commit, few enough to stay fresh."""
 
-INDEX_BATCH_PASSAGES = 128
-"""Passages embedded before what is done is kept: seconds with a slow model, so that a long document
+INDEX_BATCH_CHUNKS = 128
+"""Chunks embedded before what is done is kept: seconds with a slow model, so that a long document
 neither holds up the others nor is begun anew after a crash."""
 
 INDEX_LEASE_SECONDS = 20.0
@@ -242,6 +242,13 @@ VECTOR_LOAD_SECONDS_MAX = 0.5
 
 VECTOR_CHANGES_KEPT = 200_000
 """Changes a process may fall behind before it reads all vectors again."""
+
+JOB_BACKOFF_SECONDS_MAX = 3_600.0
+"""The longest pause between two attempts at a job. A longer one is from a clock that was ahead."""
+
+JOB_CRASHES_MAX = 20
+"""Workers that may end while they hold a job before it is parked. More than the attempts that may
+fail: a worker is mostly killed for reasons that have nothing to do with its job."""
 
 COMPLETIONS_MAX = 100
 """Values in one answer of completion/complete (the protocol's own bound)."""
@@ -296,6 +303,24 @@ HTML_BLANK_RUN_CHARS_MAX = 256
 
 PDF_PAGES_MAX = 10_000
 """Pages of a PDF; each takes some milliseconds even when it holds nothing."""
+
+CONVERT_INLINE_BYTES_MAX = 256 * KIB
+"""Text and Markdown up to here are read in the server itself: some milliseconds in a thread."""
+
+CONVERT_MEMORY_BYTES_MAX = 1024 * MIB
+"""Address space of a converter process: the largest Word file takes 400 MiB."""
+
+CONVERT_FILES_MAX = 64
+"""Open files of a converter process, which opens nothing but its own modules."""
+
+CONVERT_PROCESSES_MAX = 2
+"""Converter processes: more would take the CPU from searches, and conversions are rare."""
+
+CONVERT_USES_MAX = 50
+"""Files that one converter process converts: the start, 0.1 to 0.3 s, is shared among them."""
+
+CONVERT_IDLE_SECONDS_MAX = 60.0
+"""After this an unused converter process ends and gives back its memory."""
 
 FETCH_REDIRECTS_MAX = 3
 """Redirects followed from a URL to ingest; every one is checked against the allow-list."""
@@ -380,7 +405,7 @@ assert 2 * CHUNK_SIZE_CHARS_MAX * 5 // 4 <= INDEX_TERMS_MAX  # noqa: S101
 assert READ_CUT_CHARS < READ_CHARS_MAX  # noqa: S101
 assert CHUNK_RESPONSE_BYTES_MAX + 6 * RAG_IDS_MAX * CHUNK_ID_CHARS_MAX < RAG_RESPONSE_BYTES_MAX  # noqa: S101
 assert SEARCH_LIMIT_DEFAULT <= SEARCH_LIMIT_MAX  # noqa: S101
-assert INDEX_BATCH_DOCUMENTS <= INDEX_BATCH_PASSAGES  # noqa: S101
+assert INDEX_BATCH_DOCUMENTS <= INDEX_BATCH_CHUNKS  # noqa: S101
 assert 2 * INDEX_RENEW_SECONDS < INDEX_LEASE_SECONDS < INDEX_LAG_ALERT_SECONDS  # noqa: S101
 assert 2 * INDEX_WORKER_RENEW_SECONDS < INDEX_WORKER_ALIVE_SECONDS  # noqa: S101
 assert Limits().issuer_keys_fresh_seconds < Limits().issuer_keys_stale_seconds_max  # noqa: S101

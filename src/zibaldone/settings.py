@@ -1,20 +1,22 @@
-"""Every setting, once: name, type, default, help. Flags > environment > file → frozen Settings.
+"""Every setting, declared once as a field of `Settings`: type, reader, default, help.
 
-In the environment a setting is `ZIBALDONE_<NAME>`; in `zibaldone.toml` it is `<name> = …`.
-Bounds (see limits.py) are settings of the same name. A name that is not known is an error.
+An option wins over the environment, the environment over the file. In the environment a setting is
+`ZIBALDONE_<NAME>`; in `zibaldone.toml` it is `<name> = …`. The limits in limits.py are settings of
+the same name. An unknown name is an error.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 import json
 import os
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import platformdirs
 
@@ -25,31 +27,38 @@ ENV_PREFIX = "ZIBALDONE_"
 FILE_NAME = "zibaldone.toml"
 _CONFIG_KEY = "config"
 
+T = TypeVar("T")
+Word = TypeVar("Word", bound=str)
+
 NotificationStatus = Literal["auto", "202", "204"]
+
+
+# Readers turn what a file or the environment holds into a value. They raise ValueError with what
+# the value must be: "must be text".
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError("a text")
+        raise ValueError("must be text")
     return value
 
 
 def _integer(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        raise TypeError("a whole number")
     try:
-        return int(value)
+        if isinstance(value, int | str) and not isinstance(value, bool):
+            return int(value)
     except ValueError:
-        raise ValueError("not a whole number") from None
+        pass
+    raise ValueError("must be a whole number")
 
 
 def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise TypeError("a number")
     try:
-        return float(value)
+        if isinstance(value, int | float | str) and not isinstance(value, bool):
+            return float(value)
     except ValueError:
-        raise ValueError("not a number") from None
+        pass
+    raise ValueError("must be a number")
 
 
 def _path(value: object) -> Path:
@@ -57,12 +66,12 @@ def _path(value: object) -> Path:
 
 
 def _texts(value: object) -> tuple[str, ...]:
-    """A TOML array, or words with commas between them."""
+    """A TOML array of strings, or one string separated by commas."""
     if isinstance(value, str):
         return tuple(part.strip() for part in value.split(",") if part.strip())
-    if isinstance(value, list | tuple):
-        return tuple(_text(part) for part in value)
-    raise TypeError("a list of texts")
+    if isinstance(value, list | tuple) and all(isinstance(part, str) for part in value):
+        return tuple(value)
+    raise ValueError("must be a list of text values")
 
 
 def _paths(value: object) -> tuple[Path, ...]:
@@ -74,150 +83,148 @@ def _flag(value: object) -> bool:
         return value
     if isinstance(value, str) and value.lower() in ("true", "false", "1", "0", "yes", "no"):
         return value.lower() in ("true", "1", "yes")
-    raise TypeError("true or false")
+    raise ValueError("must be true or false")
 
 
 def _table(value: object) -> dict[str, Any]:
     """A TOML table; in the environment, a JSON object."""
     if isinstance(value, str):
-        value = json.loads(value)
+        with contextlib.suppress(json.JSONDecodeError):
+            value = json.loads(value)
     if not isinstance(value, dict):
-        raise TypeError("a table")
+        raise ValueError("must be a table (in the environment, a JSON object)")
     return value
 
 
-def _one_of(*words: str) -> Callable[[object], str]:
-    def read(value: object) -> str:
-        text = str(value)
-        if text not in words:
-            raise ValueError(f"one of {', '.join(words)}")
-        return text
+def _one_of(*words: Word) -> Callable[[object], Word]:
+    def read(value: object) -> Word:
+        for word in words:
+            if str(value) == word:
+                return word
+        raise ValueError(f"must be one of {', '.join(words)}")
 
     return read
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    name: str
-    read: Callable[[object], Any]
-    default: Any
-    help: str
-
-
-SETTINGS: tuple[Setting, ...] = (
-    Setting(
-        "data",
-        _path,
-        Path(platformdirs.user_data_dir("zibaldone", appauthor=False)),
-        "Folder of the database; the default follows the platform's convention.",
-    ),
-    Setting("host", _text, "127.0.0.1", "Address to serve on."),
-    Setting("port", _integer, 8321, "Port to serve on."),
-    Setting(
-        "log_level", _one_of("debug", "info", "warning", "error"), "info", "How much is logged."
-    ),
-    Setting(
-        "allowed_hosts",
-        _texts,
-        (),
-        "Host header values to accept beside the loopback names and the address served on.",
-    ),
-    Setting(
-        "allowed_origins",
-        _texts,
-        (),
-        "Origins of web pages that may call the server (CORS); none by default.",
-    ),
-    Setting("ingest_roots", _paths, (), "Folders that ingest_document may read; none by default."),
-    Setting(
-        "ingest_hosts", _texts, (), "Hosts that ingest_document may fetch from; none by default."
-    ),
-    Setting(
-        "notification_status",
-        _one_of("auto", "202", "204"),
-        "auto",
-        "HTTP status of a notification: auto is 202 for a client that sends MCP-Protocol-Version, "
-        "204 for one that does not.",
-    ),
-    Setting(
-        "profiles",
-        _table,
-        {},
-        "Profiles of your own: a table of name = [tools]; served at /mcp-<name>.",
-    ),
-    Setting(
-        "capability_routes",
-        _table,
-        {"gpt-mcp": "gpt"},
-        "For clients that cannot send headers: word = profile serves /<word>/<api key>/mcp.",
-    ),
-    Setting(
-        "public_full_profile",
-        _flag,
-        False,
-        "Serve /mcp-gpt-full to callers from other machines too.",
-    ),
-    Setting(
-        "public_url",
-        _text,
-        "",
-        "The address clients use, e.g. https://kb.example.org; needed for OAuth.",
-    ),
-    Setting("oauth_issuer", _text, "", "Issuer whose access tokens are accepted; none by default."),
-    Setting(
-        "oauth_audience",
-        _text,
-        "",
-        "The audience a token must be made for; default: public_url.",
-    ),
-    Setting(
-        "embedder",
-        _one_of("auto", "minilm", "fast", "multilingual", "remote", "hashed", "none"),
-        "auto",
-        "Where vectors come from: minilm, fast or multilingual on this machine, or a remote "
-        "server; auto is minilm if it is installed, else none.",
-    ),
-    Setting("embedding_url", _text, "", "Remote embedder: address that /embeddings is added to."),
-    Setting("embedding_model", _text, "", "Remote embedder: name of the model."),
-    Setting("embedding_dimensions", _integer, 0, "Remote embedder: length of its vectors."),
-    Setting("embedding_api_key", _text, "", "Remote embedder: its key; never logged."),
-    *(
-        Setting(
-            field.name,
-            _integer if isinstance(field.default, int) else _number,
-            field.default,
-            "A bound; see the limits reference.",
-        )
-        for field in dataclasses.fields(Limits)
-    ),
-)
-
-BY_NAME = {setting.name: setting for setting in SETTINGS}
+def _setting(
+    read: Callable[[object], T],
+    default: T,
+    help: str,  # noqa: A002 - as in click
+    *,
+    is_secret: bool = False,
+) -> T:
+    """A field of `Settings` that users can set."""
+    described: T = field(
+        default_factory=lambda: default,
+        metadata={"setting": (read, default, help, is_secret)},
+    )
+    return described
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    data: Path
-    host: str
-    port: int
-    log_level: str
-    allowed_hosts: tuple[str, ...]
-    allowed_origins: tuple[str, ...]
-    ingest_roots: tuple[Path, ...]
-    ingest_hosts: tuple[str, ...]
-    notification_status: NotificationStatus
-    profiles: dict[str, Any]
-    capability_routes: dict[str, Any]
-    public_full_profile: bool
-    public_url: str
-    oauth_issuer: str
-    oauth_audience: str
-    embedder: str
-    embedding_url: str
-    embedding_model: str
-    embedding_dimensions: int
-    embedding_api_key: str
-    limits: Limits
+    data: Path = _setting(
+        _path,
+        Path(platformdirs.user_data_dir("zibaldone", appauthor=False)),
+        "Folder of the data; the default follows the platform's convention.",
+    )
+    store: str = _setting(
+        _text,
+        "",
+        "Where documents are kept: a path or sqlite:PATH; default: zibaldone.db in `data`.",
+        is_secret=True,
+    )
+    host: str = _setting(_text, "127.0.0.1", "Address to serve on.")
+    port: int = _setting(_integer, 8321, "Port to serve on.")
+    log_level: str = _setting(
+        _one_of("debug", "info", "warning", "error"), "info", "Least severe log level to write."
+    )
+    allowed_hosts: tuple[str, ...] = _setting(
+        _texts,
+        (),
+        "Host header values to accept, in addition to the loopback names and `host`.",
+    )
+    allowed_origins: tuple[str, ...] = _setting(
+        _texts, (), "Origins of web pages that may call the server (CORS); none by default."
+    )
+    ingest_roots: tuple[Path, ...] = _setting(
+        _paths, (), "Folders that ingest_document may read; none by default."
+    )
+    ingest_hosts: tuple[str, ...] = _setting(
+        _texts, (), "Hosts that ingest_document may fetch from; none by default."
+    )
+    notification_status: NotificationStatus = _setting(
+        _one_of("auto", "202", "204"),
+        "auto",
+        "HTTP status of a notification: auto is 202 for a client that sends MCP-Protocol-Version, "
+        "204 for one that does not.",
+    )
+    profiles: dict[str, Any] = _setting(
+        _table, {}, "Your own profiles: a table of name = [tools]; served at /mcp-<name>."
+    )
+    capability_routes: dict[str, Any] = _setting(
+        _table,
+        {"gpt-mcp": "gpt"},
+        "For clients that cannot send headers: word = profile serves /<word>/<api key>/mcp.",
+    )
+    public_full_profile: bool = _setting(
+        _flag, False, "Serve /mcp-gpt-full to callers from other machines too."
+    )
+    public_url: str = _setting(
+        _text, "", "The URL clients use, e.g. https://kb.example.org; required for OAuth."
+    )
+    oauth_issuer: str = _setting(
+        _text, "", "Issuer whose access tokens are accepted; none by default."
+    )
+    oauth_audience: str = _setting(
+        _text, "", "The audience that a token must have; default: public_url."
+    )
+    embedder: str = _setting(
+        _one_of("auto", "minilm", "fast", "multilingual", "remote", "hashed", "none"),
+        "auto",
+        "Where vectors come from: minilm, fast or multilingual on this machine, or a remote "
+        "server; auto is minilm if it is installed, else none.",
+    )
+    embedding_url: str = _setting(
+        _text, "", "Remote embedder: base URL; /embeddings is appended to it."
+    )
+    embedding_model: str = _setting(_text, "", "Remote embedder: name of the model.")
+    embedding_dimensions: int = _setting(_integer, 0, "Remote embedder: length of its vectors.")
+    embedding_api_key: str = _setting(
+        _text, "", "Remote embedder: its API key; never logged.", is_secret=True
+    )
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is known about one setting, for reading it and for the documentation."""
+
+    name: str
+    read: Callable[[object], Any]
+    default: Any
+    help: str
+    is_secret: bool = False
+
+
+SETTINGS: tuple[Setting, ...] = (
+    *(
+        Setting(declared.name, *declared.metadata["setting"])
+        for declared in dataclasses.fields(Settings)
+        if "setting" in declared.metadata
+    ),
+    *(
+        Setting(
+            limit.name,
+            _integer if isinstance(limit.default, int) else _number,
+            limit.default,
+            "A limit; see the limits reference.",
+        )
+        for limit in dataclasses.fields(Limits)
+    ),
+)
+
+BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 
 def load(
@@ -225,24 +232,25 @@ def load(
     environment: Mapping[str, str] | None = None,
     config: Path | None = None,
 ) -> Settings:
-    """Gather the settings; a flag that is None was not given."""
+    """Read the settings from all places. A flag that is None was not given."""
     environment = os.environ if environment is None else environment
-    values: dict[str, Any] = {setting.name: setting.default for setting in SETTINGS}
-    values.update(_from_file(config or _config_file(environment)))
-    values.update(_from_environment(environment))
+    values = _from_file(config or _config_file(environment))
+    values |= _from_environment(environment)
     given = {name: value for name, value in (flags or {}).items() if value is not None}
-    values.update(_checked(given, "the option --{}"))
+    values |= _read(given, lambda name: "--" + name.replace("_", "-"))
     return _settings(values)
 
 
 def _settings(values: dict[str, Any]) -> Settings:
-    if not 0 <= values["port"] <= 65535:
-        raise ConfigurationError(f"port: {values['port']} is not between 0 and 65535.")
-    bounds = {field.name: values.pop(field.name) for field in dataclasses.fields(Limits)}
-    for name, bound in bounds.items():
-        if not bound > 0:
-            raise ConfigurationError(f"{name}: {bound} is not above 0.")
-    return Settings(limits=Limits(**bounds), **values)
+    names = [limit.name for limit in dataclasses.fields(Limits)]
+    limits = {name: values.pop(name) for name in names if name in values}
+    for name, limit in limits.items():
+        if not limit > 0:
+            raise ConfigurationError(f"{name} must be greater than 0, not {limit}.")
+    settings = Settings(limits=Limits(**limits), **values)
+    if not 0 <= settings.port <= 65535:
+        raise ConfigurationError(f"port must be between 0 and 65535, not {settings.port}.")
+    return settings
 
 
 def _config_file(environment: Mapping[str, str]) -> Path | None:
@@ -263,10 +271,10 @@ def _from_file(file: Path | None) -> dict[str, Any]:
         with file.open("rb") as opened:
             content = tomllib.load(opened)
     except OSError as problem:
-        raise ConfigurationError(f"{file} cannot be read: {problem.strerror}") from None
+        raise ConfigurationError(f"Cannot read {file}: {problem.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise ConfigurationError(f"{file} is not valid TOML: {problem}") from None
-    return _checked(content, f"'{{}}' in {file}")
+        raise ConfigurationError(f"{file} is not valid TOML: {problem}.") from None
+    return _read(content, repr, f" in {file}")
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
@@ -275,25 +283,21 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
         for name, value in environment.items()
         if name.startswith(ENV_PREFIX) and name != ENV_PREFIX + _CONFIG_KEY.upper()
     }
-    return _checked(given, f"the environment variable {ENV_PREFIX}{{}}", str.upper)
+    return _read(given, lambda name: ENV_PREFIX + name.upper())
 
 
-def _checked(
-    given: Mapping[str, Any], where: str, spelled: Callable[[str], str] = str
-) -> dict[str, Any]:
+def _read(given: Mapping[str, Any], spell: Callable[[str], str], where: str = "") -> dict[str, Any]:
+    """Read what one place gives; `spell` writes a setting's name as that place does."""
     values = {}
     for name, value in given.items():
-        place = where.format(spelled(name))
         setting = BY_NAME.get(name)
         if setting is None:
-            raise ConfigurationError(f"Unknown setting: {place}.{_nearest(name, spelled)}")
+            near = difflib.get_close_matches(name, BY_NAME, n=1)
+            hint = f" Did you mean {spell(near[0])}?" if near else ""
+            raise ConfigurationError(f"Unknown setting {spell(name)}{where}.{hint}")
         try:
             values[name] = setting.read(value)
-        except (TypeError, ValueError) as problem:
-            raise ConfigurationError(f"{place}: {value!r} is not right ({problem}).") from None
+        except ValueError as problem:
+            but = "" if setting.is_secret else f", not {value!r}"
+            raise ConfigurationError(f"{spell(name)}{where} {problem}{but}.") from None
     return values
-
-
-def _nearest(name: str, spelled: Callable[[str], str]) -> str:
-    near = difflib.get_close_matches(name, BY_NAME, n=1)
-    return f" Did you mean {spelled(near[0])!r}?" if near else ""

@@ -49,7 +49,7 @@ def test_an_unknown_setting_is_refused_with_the_nearest_name(data: Path, tmp_pat
     wrong = run_cli("ls", data=data, environment={"ZIBALDONE_PROT": "80"})
     assert wrong.returncode == 2
     assert "ZIBALDONE_PROT" in wrong.stderr
-    assert "'PORT'" in wrong.stderr
+    assert "ZIBALDONE_PORT?" in wrong.stderr
     config = tmp_path / "zibaldone.toml"
     config.write_text("log_levle = 'debug'")
     for found in (run_cli("ls", data=data, cwd=tmp_path), run_cli("--config", str(config), "ls")):
@@ -152,4 +152,4 @@ def test_a_second_server_on_the_port_says_so(server: Server, data: Path) -> None
 def test_a_port_that_is_no_number_is_refused_in_words(data: Path) -> None:
     refused = run_cli("ls", data=data, environment={"ZIBALDONE_PORT": "abc"})
     assert refused.returncode == 2
-    assert "'abc' is not right (not a whole number)" in refused.stderr
+    assert "ZIBALDONE_PORT must be a whole number, not 'abc'." in refused.stderr

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from zibaldone.embed.open import BUILT_IN
-from zibaldone.embed.package import missing
+from zibaldone.extras import missing
 
 
 def needs(kind: str) -> pytest.MarkDecorator:

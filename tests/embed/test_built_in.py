@@ -17,8 +17,8 @@ from zibaldone.embed.fast import Fast
 from zibaldone.embed.minilm import MiniLm
 from zibaldone.embed.multilingual import Multilingual
 from zibaldone.embed.open import BUILT_IN, EmbedderSettings, open_embedder
-from zibaldone.embed.package import missing
 from zibaldone.errors import ConfigurationError, EmbeddingFailed, NotConfigured
+from zibaldone.extras import missing
 
 Model = MiniLm | Fast | Multilingual
 
@@ -161,7 +161,7 @@ def test_asking_for_one_that_is_missing_is_refused_with_what_to_do(
         assert missing(BUILT_IN[kind].packages) == [package]
         with pytest.raises(ConfigurationError) as refused:
             open_embedder(EmbedderSettings(kind))
-        assert f"embedder = {kind}, but {package} is not installed" in refused.value.message
+        assert f"embedder is {kind}, but {package} is not installed" in refused.value.message
         assert how in refused.value.message
 
 

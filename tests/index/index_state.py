@@ -6,7 +6,7 @@ from tests.store.backends import Sqlite
 from zibaldone.embed.port import Embedder
 from zibaldone.index.embedding import embedded_text
 from zibaldone.store.sqlite.vector_index import pack
-from zibaldone.store.upkeep import Passage
+from zibaldone.store.upkeep import ChunkText
 
 _WANTED = """
 SELECT c.chunk_key, d.title, c.heading, c.body FROM chunks c JOIN documents d USING (document_key)
@@ -27,7 +27,7 @@ def right_vectors(store: Sqlite, embedder: Embedder) -> dict[int, bytes]:
     """What there must be: one for each passage of a live document that is not skipped."""
     rows = store.query(_WANTED)
     texts = [
-        embedded_text(title, Passage(key, heading, body)) for key, title, heading, body in rows
+        embedded_text(title, ChunkText(key, heading, body)) for key, title, heading, body in rows
     ]
     vectors = embedder.embed(texts)
     return {row[0]: pack(vector) for row, vector in zip(rows, vectors, strict=True)}

@@ -13,8 +13,8 @@ from tests.index.drained import BAD, drain, paragraphs, status
 from tests.index.embedders import Counting, Failing
 from tests.index.index_state import assert_in_step
 from tests.store.backends import Sqlite
-from tests.store.invariants import broken_invariants
 from tests.store.kept import Kept
+from tests.store.sqlite.invariants import broken_invariants
 from zibaldone.access.principal import Tenant
 from zibaldone.errors import Conflict, StorageCorrupt
 from zibaldone.index.recut import Recut, change_chunking
@@ -200,6 +200,49 @@ def test_it_goes_in_batches_and_takes_each_document_as_it_is_then(
     assert broken_invariants(tables.file) == {}
 
 
+def test_what_is_committed_behind_the_run_is_cut_too(kept: Kept, tables: Sqlite) -> None:
+    """An engine may give a document a low key and commit it after documents with higher keys."""
+    for number in range(RECUT_BATCH_DOCUMENTS + 1):
+        kept.create(f"{number:03}", LONG)
+    reported: list[int] = []
+
+    def commit_behind(steps: int) -> None:
+        reported.append(steps)
+        if len(reported) == 2:  # as one that was cut by the chunking of before
+            tables.execute(
+                "UPDATE documents SET chunking_version = 0 WHERE document_id = '000';"
+                "UPDATE chunks SET content_hash = x'00', body = 'old' WHERE document_key = 1"
+            )
+
+    assert change(kept, BY_SIZE, commit_behind).documents == RECUT_BATCH_DOCUMENTS + 2
+    assert passages(tables, "000") == by_size(LONG)
+    (source,) = kept.upkeep(lambda work: work.sources.all(), write=False)
+    assert source.is_cut
+
+
+def test_a_run_that_was_interrupted_leaves_the_source_unfinished(kept: Kept) -> None:
+    huge = "word " * (RECUT_BATCH_CHARS // 4)  # each of these is a batch
+    kept.create("first", huge)
+    kept.create("last", huge)
+
+    def interrupt(_: int) -> None:
+        raise KeyboardInterrupt
+
+    def is_cut() -> bool:
+        (source,) = kept.upkeep(lambda work: work.sources.all(), write=False)
+        return source.is_cut
+
+    assert is_cut()
+    with pytest.raises(KeyboardInterrupt):
+        change(kept, BY_SIZE, interrupt)
+    assert not is_cut()
+    kept.update("first", title="Cut already")
+    assert not is_cut()
+    kept.update("last", title="Cut by this write")
+    assert is_cut()  # there is nothing left to do
+    assert change(kept, BY_SIZE) == Recut(2, 0, 0)
+
+
 def _write_from_elsewhere(tables: Sqlite, changed: str, deleted: str) -> None:
     """As a server does: with its own connections, in the middle of the run."""
 
@@ -233,7 +276,7 @@ def test_of_two_changes_the_later_one_holds(kept: Kept, tables: Sqlite) -> None:
     with pytest.raises(Conflict, match="changed again"):
         change(kept, BY_SIZE, overtake)
     assert passages(tables, "000") == passages(tables, "100") == by_size(LONG, later)
-    (source,) = kept.maintain(lambda work: work.sources.all(), write=False)
+    (source,) = kept.upkeep(lambda work: work.sources.all(), write=False)
     assert (source.chunking, source.is_cut) == (later, True)
 
 
@@ -262,7 +305,7 @@ def test_a_definition_that_cannot_be_used_is_a_clear_error_and_can_be_mended(
         kept.create("new", LONG)
     assert why in refused.value.message
     assert kept.get("new") is None
-    (source,) = kept.maintain(lambda work: work.sources.all(), write=False)
+    (source,) = kept.upkeep(lambda work: work.sources.all(), write=False)
     assert source.chunking is None
     assert why in source.problem
     change(kept, BY_SIZE)

@@ -21,7 +21,7 @@ from tests.store.backends import Sqlite
 from tests.web.keys import create_key
 from zibaldone.embed.hashed import Hashed
 from zibaldone.embed.minilm import MiniLm
-from zibaldone.embed.package import missing
+from zibaldone.extras import missing
 from zibaldone.model.instant import from_iso
 
 HASHED = {"ZIBALDONE_EMBEDDER": "hashed"}

@@ -8,7 +8,6 @@ from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any, TypeVar
 
-import apsw
 import pytest
 
 from tests.index.drained import drain, status
@@ -123,7 +122,7 @@ class TestCleanup:
         assert_in_step(tables, HASHED)
 
     def test_orphans_of_every_model_go(self, indexed: Kept, tables: Sqlite) -> None:
-        indexed.maintain(lambda work: work.model_id("other", 64, 0))
+        indexed.upkeep(lambda work: work.models.id("other", 64, 0))
         tables.execute(
             "WITH RECURSIVE n (value) AS (VALUES (1) UNION ALL SELECT value + 1 FROM n LIMIT 900) "
             "INSERT INTO vectors SELECT m.model_id, 1000 + n.value, x'00' FROM models m, n"
@@ -226,11 +225,11 @@ class TestModels:
         reports: list[int] = []
         before = tables.query("SELECT * FROM documents")
         filled = run(fill(indexed.store, other, other_id, reports.append))
-        assert (filled.passages, sum(reports), filled.failed) == (6, 6, {})
+        assert (filled.chunks, sum(reports), filled.failed) == (6, 6, {})
         assert stored_vectors(tables, other.identity) == right_vectors(tables, Counting(32))
         assert tables.query("SELECT * FROM documents") == before  # no status of the other model's
         assert_in_step(tables, HASHED)
-        assert run(fill(indexed.store, other, other_id, reports.append)).passages == 0
+        assert run(fill(indexed.store, other, other_id, reports.append)).chunks == 0
 
     def test_filling_goes_on_where_it_was_ended(self, indexed: Kept, tables: Sqlite) -> None:
         class Ending(Counting):
@@ -248,26 +247,26 @@ class TestModels:
         done = len(stored_vectors(tables, ended.identity))
         assert 0 < done < 66
         again = Counting(32)
-        assert run(fill(indexed.store, again, other_id, lambda done: None)).passages == 66 - done
+        assert run(fill(indexed.store, again, other_id, lambda done: None)).chunks == 66 - done
         assert set(ended.texts).isdisjoint(again.texts)
 
     def test_a_document_that_cannot_be_embedded_does_not_stop_it(self, indexed: Kept) -> None:
         failing = Failing(ValueError("no"), only="text 3")
         other_id = run(IndexWorker(indexed.store, failing).model_id())
-        indexed.maintain(lambda work: work.drop_vectors(other_id, 100))
+        indexed.upkeep(lambda work: work.vectors.drop(other_id, 100))
         filled = run(fill(indexed.store, failing, other_id, lambda done: None))
-        assert filled.passages == 5
+        assert filled.chunks == 5
         assert filled.failed.keys() == {"d/3"}
 
     def test_it_ends_when_the_model_cannot_be_had(self, indexed: Kept, tables: Sqlite) -> None:
         away = Failing(EmbedderUnavailable("nobody is there"), only="text 4")
         other_id = run(IndexWorker(indexed.store, away).model_id())
-        indexed.maintain(lambda work: work.drop_vectors(other_id, 100))
+        indexed.upkeep(lambda work: work.vectors.drop(other_id, 100))
         with pytest.raises(EmbedderUnavailable, match="the same command goes on"):
             run(fill(indexed.store, away, other_id, lambda done: None))
         assert len(away.calls) == 1
         away.problem = None
-        assert run(fill(indexed.store, away, other_id, lambda done: None)).passages == 6
+        assert run(fill(indexed.store, away, other_id, lambda done: None)).chunks == 6
 
     def test_dropping_the_others_leaves_the_one(self, indexed: Kept, tables: Sqlite) -> None:
         other = Counting(dimensions=32)
@@ -303,15 +302,15 @@ def test_sweeps_of_many_documents_go_page_by_page(
     count = 30_000
     _fill_tables(tables, count)
     largest: list[int] = []
-    maintain = kept.store.maintain
+    upkeep = kept.store.upkeep
 
     async def watched(work: Any, *, write: bool = True) -> Any:
-        result = await maintain(work, write=write)
+        result = await upkeep(work, write=write)
         if isinstance(result, list):
             largest.append(len(result))
         return result
 
-    monkeypatch.setattr(kept.store, "maintain", watched)
+    monkeypatch.setattr(kept.store, "upkeep", watched)
     model = model_id(kept)
     tracemalloc.start()
     try:
@@ -328,11 +327,10 @@ def test_sweeps_of_many_documents_go_page_by_page(
 
 
 def _fill_tables(tables: Sqlite, count: int) -> None:
-    connection = apsw.Connection(str(tables.file))
-    with connection:
+    with tables.connection() as connection, connection:
         connection.executemany(
             "INSERT INTO documents VALUES (?1, 'default', printf('d/%06d', ?1), 1, NULL, '', '[]', "
-            "'text/plain', '{}', NULL, 1, x'00', 4, 1, 1, NULL, 't', 'create', 'ready', NULL)",
+            "'text/plain', '{}', NULL, 1, x'00', 4, 1, 1, NULL, 't', 'create', 'ready', NULL, 0)",
             ((number,) for number in range(1, count + 1)),
         )
         connection.execute("INSERT INTO bodies SELECT document_key, 'text' FROM documents")
@@ -340,4 +338,3 @@ def _fill_tables(tables: Sqlite, count: int) -> None:
             "INSERT INTO chunks (document_key, chunk_index, start_char, end_char, heading, body, "
             "content_hash) SELECT document_key, 0, 0, 4, '', 'text', x'00' FROM documents"
         )
-    connection.close()

@@ -17,13 +17,13 @@ from zibaldone.index import worker
 from zibaldone.index.worker import IndexWorker
 from zibaldone.limits import (
     INDEX_AWAY_SECONDS_MAX,
+    INDEX_BATCH_CHUNKS,
     INDEX_BATCH_DOCUMENTS,
-    INDEX_BATCH_PASSAGES,
     INDEX_LEASE_SECONDS,
     INDEX_TRIES_MAX,
 )
 from zibaldone.model.instant import now_us
-from zibaldone.store.upkeep import Maintenance
+from zibaldone.store.upkeep import Upkeep
 
 
 class TestNeighbours:
@@ -154,13 +154,13 @@ class TestLongDocuments:
             kept.create(f"short/{number:02}", f"text {number}")
         indexing = IndexWorker(kept.store, embedder)
         first = asyncio.run(indexing.drain_once())
-        assert first.passages <= INDEX_BATCH_PASSAGES
+        assert first.chunks <= INDEX_BATCH_CHUNKS
         assert status(kept, "long") == "pending"
         assert status(kept, "short/00") == status(kept, "short/14") == "ready"
         asyncio.run(indexing.drain_once())
         assert status(kept, "short/19") == "ready"  # though the long one came before
         asyncio.run(indexing.drain())
-        assert all(len(call) <= INDEX_BATCH_PASSAGES for call in embedder.calls)
+        assert all(len(call) <= INDEX_BATCH_CHUNKS for call in embedder.calls)
         assert len(embedder.texts) == long_passages + 20
         assert_in_step(tables, embedder)
 
@@ -168,7 +168,7 @@ class TestLongDocuments:
         embedder = Counting()
         kept.create("long", "\n\n".join(paragraphs(200)))
         first = asyncio.run(IndexWorker(kept.store, embedder).drain_once())
-        assert 0 < first.passages < passages(tables)
+        assert 0 < first.chunks < passages(tables)
         drain(kept, embedder)  # another worker, who knows nothing of the first
         assert len(embedder.texts) == len(set(embedder.texts)) == passages(tables)
         assert_in_step(tables, embedder)
@@ -292,10 +292,10 @@ class TestLeases:
         clock, embedder = Clock(now_us()), Counting()
         until_us = clock() + int(INDEX_LEASE_SECONDS * 1e6)
 
-        def lease_and_die(work: Maintenance) -> None:
-            assert work.lease(limit=5, now_us=clock(), leased_until_us=until_us)
+        def lease_and_die(work: Upkeep) -> None:
+            assert work.outbox.lease(limit=5, now_us=clock(), leased_until_us=until_us)
 
-        kept.maintain(lease_and_die)
+        kept.upkeep(lease_and_die)
         clock.pass_seconds(INDEX_LEASE_SECONDS - 0.001)
         assert drain(kept, embedder, clock=clock).documents == 0
         clock.pass_seconds(0.001)
@@ -352,8 +352,8 @@ class TestLeases:
         kept.create("a", "zebra")
         clock, embedder = Clock(now_us()), Counting()
         for _ in range(INDEX_TRIES_MAX):
-            kept.maintain(
-                lambda work: work.lease(limit=5, now_us=clock(), leased_until_us=clock() + 1)
+            kept.upkeep(
+                lambda work: work.outbox.lease(limit=5, now_us=clock(), leased_until_us=clock() + 1)
             )
             clock.pass_seconds(1)
         kept.create("b", "lion")

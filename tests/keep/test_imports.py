@@ -16,7 +16,7 @@ from zibaldone.keep.imports import Imported, Incoming, import_documents
 from zibaldone.limits import Limits
 from zibaldone.model.document import Document, Revision
 from zibaldone.model.instant import now_us
-from zibaldone.store.open import open_store
+from zibaldone.store.open import open_store, store_url
 from zibaldone.store.port import Store, Writer
 
 ACTOR = Actor("importer", "request-1")
@@ -43,7 +43,7 @@ def document(document_id: str, body: str = "text", **more: object) -> Document:
 
 @pytest.fixture
 def store(data: Path) -> Iterator[Store]:
-    opened = open_store(data, Limits())
+    opened = open_store(store_url(data), Limits())
     yield opened
     opened.close()
 

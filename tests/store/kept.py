@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -16,11 +16,14 @@ from zibaldone.keep.delete import delete
 from zibaldone.keep.patch import Replacement, patch
 from zibaldone.keep.update import Changes, update
 from zibaldone.limits import Limits
+from zibaldone.model.chunk import ChunkChanges, ChunkView
 from zibaldone.model.document import Document, DocumentHead
 from zibaldone.model.query import Filter
-from zibaldone.store.port import Listing, PassageView, Reader, Scored, Store, Writer
-from zibaldone.store.upkeep import Maintenance
-from zibaldone.text.tokens import parse_query
+from zibaldone.store.port import Listing, Reader, Scored, Store, Writer
+from zibaldone.store.upkeep import Upkeep
+from zibaldone.text.chunk import Chunk
+from zibaldone.text.chunk_changes import chunk_changes
+from zibaldone.text.query import parse_query
 
 T = TypeVar("T")
 
@@ -71,6 +74,18 @@ class Kept:
     def commit(self, before: Document | None, after: Document) -> Document:
         return self.write(lambda writer: commit(writer, before, after, ACTOR))
 
+    def put_chunks(
+        self, document: Document, chunks: Sequence[Chunk], tenant: Tenant = EVERYTHING
+    ) -> ChunkChanges:
+        """Make these the document's chunks."""
+
+        def put(writer: Writer) -> ChunkChanges:
+            changes = chunk_changes(writer.chunks.stored(document), document.title, chunks)
+            writer.chunks.apply(document, changes)
+            return changes
+
+        return self.write(put, tenant)
+
     def get(self, path: str, tenant: Tenant = EVERYTHING) -> Document | None:
         return self.read(lambda reader: reader.documents.get(path), tenant)
 
@@ -98,19 +113,17 @@ class Kept:
             lambda reader: reader.lexical.search(query, limit=50, wanted=wanted), tenant
         )
 
-    def search(
-        self, words: str, tenant: Tenant = EVERYTHING, prefix: str = ""
-    ) -> list[PassageView]:
+    def search(self, words: str, tenant: Tenant = EVERYTHING, prefix: str = "") -> list[ChunkView]:
         """What a search shows, best first."""
         keys = [key for key, _ in self.scored(words, tenant, prefix)]
-        views = self.read(lambda reader: reader.lexical.passages(keys), tenant)
+        views = self.read(lambda reader: reader.chunks.views(keys), tenant)
         return [views[key] for key in keys]
 
     def found(self, words: str, tenant: Tenant = EVERYTHING, prefix: str = "") -> set[str]:
         return {view.document_id for view in self.search(words, tenant, prefix)}
 
-    def maintain(self, work: Callable[[Maintenance], T], *, write: bool = True) -> T:
-        return asyncio.run(self.store.maintain(work, write=write))
+    def upkeep(self, work: Callable[[Upkeep], T], *, write: bool = True) -> T:
+        return asyncio.run(self.store.upkeep(work, write=write))
 
     def index(self) -> None:
         """Deal with all that waits for vectors."""
@@ -122,7 +135,7 @@ class Kept:
 
         def look(reader: Reader) -> list[tuple[str, float]]:
             hits = reader.vectors.search(HASHED.identity, query, k)
-            views = reader.lexical.passages(key for key, _ in hits)
+            views = reader.chunks.views(key for key, _ in hits)
             return [(views[key].text, round(score, 5)) for key, score in hits]
 
         return self.read(look)

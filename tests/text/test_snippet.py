@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.text.test_tokens import QUERIES
+from tests.text.queries import QUERIES
+from zibaldone.text.query import parse_query
 from zibaldone.text.snippet import cut, matches, snippet, spans
-from zibaldone.text.tokens import parse_query
 
 
 def highlighted(text: str, query: str) -> list[tuple[int, int]]:

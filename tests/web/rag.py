@@ -9,17 +9,17 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import apsw
 import numpy as np
 
 from tests.server import Server
+from tests.store.backends import Sqlite
 from tests.web.mcp import Mcp
 from zibaldone.embed.hashed import Hashed
 
@@ -166,15 +166,9 @@ def store_file(server: Server) -> Path:
     return found
 
 
-@contextmanager
-def sql(server: Server) -> Iterator[apsw.Connection]:
+def sql(server: Server) -> AbstractContextManager[Any]:
     """The store as another program sees it."""
-    raw = apsw.Connection(str(store_file(server)))
-    raw.set_busy_timeout(5_000)
-    try:
-        yield raw
-    finally:
-        raw.close()
+    return Sqlite(server.data).connection()
 
 
 @contextmanager

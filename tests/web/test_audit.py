@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.server import Server
+from tests.store.backends import Sqlite
 from tests.web.keys import Key, create_key
 from tests.web.mcp import BOTH, MODERN, PATHS, SSE, Mcp
 from tests.web.slow_host import SlowHost
@@ -46,15 +46,10 @@ class Watched:
 
     def rows(self, request_id: str) -> list[tuple[Any, ...]]:
         """The audit table's rows of one request."""
-        (file,) = self.server.data.glob("*.db")
-        connection = sqlite3.connect(f"file:{file}?mode=ro", uri=True)
-        try:
-            return connection.execute(
-                "SELECT principal, action, document_id, outcome FROM audit WHERE request_id = ?",
-                (request_id,),
-            ).fetchall()
-        finally:
-            connection.close()
+        return Sqlite(self.server.data).query(
+            "SELECT principal, action, document_id, outcome FROM audit WHERE request_id = ?",
+            (request_id,),
+        )
 
 
 @pytest.fixture(scope="module")

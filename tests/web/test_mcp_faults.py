@@ -11,11 +11,11 @@ from decimal import Decimal
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import apsw
 import httpx2 as httpx
 import pytest
 
 from tests.server import Server
+from tests.store.backends import Sqlite
 from tests.web.in_process import application, post
 from tests.web.mcp import (
     JSON,
@@ -50,11 +50,8 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server whose tables were taken away while it runs."""
     with Server(tmp_path_factory.mktemp("faults") / "data") as server:
         server.create("faults/a", "text")
-        (file,) = server.data.glob("*.db")
-        connection = apsw.Connection(str(file))
         for table in ("documents", "chunks"):
-            connection.execute(f"ALTER TABLE {table} RENAME TO {table}_gone")
-        connection.close()
+            Sqlite(server.data).execute(f"ALTER TABLE {table} RENAME TO {table}_gone")
         yield server
 
 

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import apsw
 import pytest
 
 from tests.keep.runtimes import Caller
-from tests.keep.test_list_statements import Trace
 from tests.server import Server
 from tests.web.mcp import Mcp
 from tests.web.rag import (
-    CORPUS,
     EVERYWHERE,
     SEARCHES,
     asking,
@@ -196,31 +192,6 @@ def test_a_wrong_offset_is_refused(tools: Mcp, offset: Any) -> None:
 def _opened(data: Path) -> Any:
     chosen = configuration.load({"data": str(data), "embedder": "hashed"}, environment={})
     return build_runtime(chosen)
-
-
-@pytest.mark.requirement("RAG-88")
-@pytest.mark.parametrize("tool", SEARCHES)
-def test_hits_are_joined_in_one_statement(data: Path, tool: str) -> None:
-    trace = Trace()
-    apsw.connection_hooks.append(trace.attach)
-    runtime = _opened(data)
-    try:
-        caller = Caller(runtime)
-        for post in CORPUS[:40]:
-            caller("upload_document", path=post.doc_id, content=post.body)
-        asyncio.run(runtime.index.drain())
-        caller(tool, **asking(tool, k=1))  # reads the vectors into memory
-        counts = []
-        for k in (2, 30):
-            trace.clear()
-            assert len(caller(tool, **asking(tool, k=k))["results"]) == k
-            counts.append(len(trace.selects))
-            joins = [one for one in trace.selects if "D.METADATA" in one]
-            assert len(joins) == 1
-        assert counts[0] == counts[1], "no more statements for more hits"
-    finally:
-        runtime.store.close()
-        apsw.connection_hooks.remove(trace.attach)
 
 
 class Broken:

@@ -27,7 +27,7 @@ from tests.web.rag import (
     without_time,
 )
 from zibaldone.embed.fast import Fast
-from zibaldone.embed.package import missing
+from zibaldone.extras import missing
 
 QUERY = "amber garnet willow"
 

@@ -9,10 +9,6 @@ import orjson
 
 from zibaldone.cli import context, texts
 from zibaldone.errors import InvalidArgument
-from zibaldone.tools.catalog import BY_NAME
-
-_BY_EITHER_NAME = {name.replace(".", "_"): tool for name, tool in BY_NAME.items()} | BY_NAME
-"""As /mcp-all lists them too, for hosts that refuse a dot."""
 
 
 @click.command()
@@ -20,14 +16,12 @@ _BY_EITHER_NAME = {name.replace(".", "_"): tool for name, tool in BY_NAME.items(
 @click.argument("arguments", default="{}")
 @click.pass_obj
 def call(options: context.Options, /, tool: str, arguments: str) -> None:
-    """Call TOOL with ARGUMENTS, a JSON object ('-' reads it from standard input).
+    """Call TOOL with ARGUMENTS and print its answer as JSON.
 
-    For tools that have no command of their own, such as rag.search_hybrid. Prints JSON.
+    ARGUMENTS is a JSON object; '-' reads it from standard input. For tools that have no command
+    of their own, such as rag.search_hybrid.
     """
-    if tool not in _BY_EITHER_NAME:
-        near = difflib.get_close_matches(tool, BY_NAME, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise InvalidArgument(f"There is no tool {tool!r}.{hint}", field="tool")
+    name = _tool_name(tool)
     bytes_max = options.settings().limits.request_body_bytes_max
     given = texts.read_text("-", bytes_max) if arguments == "-" else arguments
     try:
@@ -36,4 +30,18 @@ def call(options: context.Options, /, tool: str, arguments: str) -> None:
         raise InvalidArgument(f"ARGUMENTS is not JSON: {problem}", field="arguments") from None
     if not isinstance(values, dict):
         raise InvalidArgument("ARGUMENTS must be a JSON object.", field="arguments")
-    context.echo_json(context.run_tool(options, _BY_EITHER_NAME[tool], values))
+    context.echo_json(context.run_tool(options, name, values))
+
+
+def _tool_name(name: str) -> str:
+    """The tool's own name; rag_search_fts means rag.search_fts, as /mcp-all lists it."""
+    from zibaldone.tools.catalog import BY_NAME
+
+    if name in BY_NAME:
+        return name
+    for known in BY_NAME:
+        if name == known.replace(".", "_"):
+            return known
+    near = difflib.get_close_matches(name, BY_NAME, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else " docs/reference/tools.md lists them all."
+    raise InvalidArgument(f"There is no tool {name!r}.{hint}", field="tool")

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import unicodedata
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 import orjson
 
 from zibaldone import settings
-from zibaldone.access.principal import LOCAL
 from zibaldone.errors import ConfigurationError, ZibaldoneError
-from zibaldone.tools.call import call as call_tool
-from zibaldone.tools.spec import Answer, Call, Runtime, ToolSpec
-from zibaldone.wiring.runtime import build_runtime
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from zibaldone.cli.session import Session as Session  # noqa: PLC0414 - used as context.Session
+
+Answer = dict[str, Any]
 
 _EXIT_BY_STATUS = {400: 3, 413: 3, 422: 3, 404: 4, 409: 5, 401: 6, 403: 6, 503: 7, 507: 7}
 
@@ -33,42 +31,25 @@ class Options:
     """Options given before the command's name."""
 
     data: Path | None = None
+    store: str | None = None
     config: Path | None = None
 
     def settings(self, **flags: Any) -> settings.Settings:
         data = None if self.data is None else str(self.data)
-        return settings.load({"data": data, **flags}, config=self.config)
-
-
-class Session:
-    """The opened store and one event loop, for all the calls a command makes."""
-
-    def __init__(self, runtime: Runtime, runner: asyncio.Runner) -> None:
-        self.runtime = runtime
-        self._runner = runner
-
-    def call(self, tool: ToolSpec[Any], arguments: dict[str, Any]) -> Answer:
-        """Call a tool as the operator, in this process, on the file a server may be serving."""
-        answer = self.run(call_tool(tool, Call(self.runtime, LOCAL), arguments))
-        # An answer is made to be sent and may hold JSON that is ready; here its values are wanted.
-        values: Answer = orjson.loads(orjson.dumps(answer, default=str))
-        return values
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        return self._runner.run(work)
+        return settings.load({"data": data, "store": self.store, **flags}, config=self.config)
 
 
 @contextmanager
 def opened(options: Options, **flags: Any) -> Iterator[Session]:
-    runtime = build_runtime(options.settings(**flags))
-    try:
-        with asyncio.Runner() as runner:
-            yield Session(runtime, runner)
-    finally:
-        runtime.close()
+    """The store of the settings, opened; `flags` are settings given as options."""
+    from zibaldone.cli.session import open_session
+
+    with open_session(options.settings(**flags)) as session:
+        yield session
 
 
-def run_tool(options: Options, tool: ToolSpec[Any], arguments: dict[str, Any]) -> Answer:
+def run_tool(options: Options, tool: str, arguments: dict[str, Any]) -> Answer:
+    """Open the store, call one tool, close the store."""
     with opened(options) as session:
         return session.call(tool, arguments)
 
@@ -82,6 +63,10 @@ def exit_code(error: ZibaldoneError) -> int:
 
 def as_json(value: Any) -> str:
     return orjson.dumps(value, option=orjson.OPT_INDENT_2, default=str).decode()
+
+
+def as_json_line(value: Any) -> str:
+    return orjson.dumps(value, default=str).decode()
 
 
 def echo_json(answer: Any) -> None:

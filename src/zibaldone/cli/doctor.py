@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import apsw
 import click
 
 import zibaldone
@@ -19,13 +18,12 @@ from zibaldone.cli import context
 from zibaldone.cli.doctor_surroundings import extras, server_at
 from zibaldone.errors import ConfigurationError, ZibaldoneError
 from zibaldone.limits import DISK_FREE_BYTES_FEW, MIB
-from zibaldone.store.open import DATABASE_NAME
-from zibaldone.wiring.runtime import chosen_embedder
+from zibaldone.store.open import inspect_store, store_url
+from zibaldone.store.port import StorePlace
 
 Status = Literal["ok", "warn", "fail"]
 
 _CONFIG_VARIABLE = settings.ENV_PREFIX + "CONFIG"
-_SECRET_WORDS = ("key", "password", "secret", "token")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +46,7 @@ class InForce:
 @context.json_option
 @click.pass_context
 def doctor(ctx: click.Context, thorough: bool, as_json: bool) -> None:
-    """Check the installation, the settings, the database and the server."""
+    """Check the installation, settings, database and server."""
     options: context.Options = ctx.obj
     findings = list(_installation())
     in_force: list[InForce] = []
@@ -62,7 +60,7 @@ def doctor(ctx: click.Context, thorough: bool, as_json: bool) -> None:
         findings.append(Finding("ok", "settings", f"set: {', '.join(changed) or 'none'}"))
         findings.append(_embedder(found))
         findings += _data_folder(found.data)
-        findings += _database(options, found.data / DATABASE_NAME, thorough)
+        findings += _database(options, store_url(found.data, found.store), thorough)
         findings.append(_server(found.host, found.port))
     is_ok = all(finding.status != "fail" for finding in findings)
     if as_json:
@@ -105,7 +103,6 @@ def _advice(findings: list[Finding]) -> Iterator[tuple[str, str, str]]:
 def _installation() -> Iterator[Finding]:
     yield Finding("ok", "zibaldone", zibaldone.__version__)
     yield Finding("ok", "python", f"{platform.python_version()} on {platform.platform()}")
-    yield Finding("ok", "sqlite", f"{apsw.sqlite_lib_version()} (apsw {apsw.apsw_version()})")
     for extra in extras():
         if extra.missing:
             text = f"not installed: {', '.join(extra.missing)} ({extra.install_command})"
@@ -121,16 +118,16 @@ def _in_force(options: context.Options, found: settings.Settings) -> list[InForc
     result = []
     for name, value in _flat(found).items():
         variable = settings.ENV_PREFIX + name.upper()
-        if name == "data" and options.data is not None:
-            source = "option --data"
+        if name in ("data", "store") and getattr(options, name) is not None:
+            source = f"option --{name}"
         elif variable in os.environ:
             source = f"environment variable {variable}"
         elif from_file[name] != settings.BY_NAME[name].default:
             source = str(options.config or chosen.get(_CONFIG_VARIABLE, settings.FILE_NAME))
         else:
             source = "default"
-        is_secret = isinstance(value, str) and any(word in name for word in _SECRET_WORDS)
-        result.append(InForce(name, "(not shown)" if is_secret and value else value, source))
+        is_hidden = settings.BY_NAME[name].is_secret and value
+        result.append(InForce(name, "(not shown)" if is_hidden else value, source))
     return result
 
 
@@ -178,6 +175,8 @@ def _data_folder(folder: Path) -> Iterator[Finding]:
 
 
 def _embedder(found: settings.Settings) -> Finding:
+    from zibaldone.wiring.runtime import chosen_embedder
+
     try:
         chosen = chosen_embedder(found)
     except ConfigurationError as error:
@@ -187,45 +186,46 @@ def _embedder(found: settings.Settings) -> Finding:
     return Finding("ok", "embedder", f"{chosen.identity}, {chosen.dimensions} dimensions")
 
 
-def _database(options: context.Options, file: Path, thorough: bool) -> Iterator[Finding]:
-    if not file.exists():
-        yield Finding("warn", "database", f"{file} is not there; the first write makes it")
+def _database(options: context.Options, url: str, thorough: bool) -> Iterator[Finding]:
+    try:
+        place = inspect_store(url)
+    except ConfigurationError as error:
+        yield Finding("fail", "database", error.message, "Correct the setting store.")
         return
-    if file.is_file() and not os.access(file, os.W_OK):
+    yield Finding("ok", place.engine, place.version)
+    if not place.is_made:
         yield Finding(
-            "fail",
-            "database",
-            f"{file} cannot be written by this user",
-            f"Give it to the user that runs Zibaldone: chown USER {file}*",
+            "warn", "database", f"{place.description} does not exist yet; the first write makes it"
         )
-        return
+    elif place.problem:
+        yield Finding("fail", "database", place.problem, place.advice)
+    else:
+        yield from _content(options, place, thorough)
+
+
+def _content(options: context.Options, place: StorePlace, thorough: bool) -> Iterator[Finding]:
     try:
         with context.opened(options, embedder="none") as session:
             checked = session.run(session.runtime.store.check(thorough=thorough))
     except ZibaldoneError as error:
-        yield Finding("fail", "database", error.message, _remedy(error))
+        yield Finding("fail", "database", error.message, _remedy(error, place))
         return
     facts = ", ".join(f"{name} {value}" for name, value in checked.facts.items())
     if checked.ok:
         depth = "everything compared" if thorough else "structure checked; --thorough reads all"
         yield Finding("ok", "database", f"{facts} ({depth})")
     for problem in checked.problems:
-        yield Finding(
-            "fail",
-            "database",
-            problem,
-            f"Stop the server, keep {file.name} and its -wal file, and restore a copy.",
-        )
+        yield Finding("fail", "database", problem, place.recovery)
 
 
-def _remedy(error: ZibaldoneError) -> str:
+def _remedy(error: ZibaldoneError, place: StorePlace) -> str:
     if isinstance(error, ConfigurationError):
-        return "Choose another folder with --data, or upgrade Zibaldone."
+        return "Choose another folder with --data or another --store, or upgrade Zibaldone."
     if error.code == "STORAGE_CORRUPT":
-        return "Stop the server, keep the file and its -wal file, and restore a copy."
+        return place.recovery
     if error.code == "STORAGE_FULL":
         return "Make room on the disk."
-    return "See which other process uses the file, and whose it is."
+    return "See which other process uses the database, and who owns it."
 
 
 def _server(host: str, port: int) -> Finding:

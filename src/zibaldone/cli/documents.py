@@ -10,15 +10,6 @@ import click
 from zibaldone.cli import context, texts
 from zibaldone.errors import ZibaldoneError
 from zibaldone.limits import REVISION_MAX
-from zibaldone.tools.documents import (
-    delete_document,
-    get_document_for_rewrite,
-    history,
-    patch_document,
-    update_document,
-    upload_document,
-)
-from zibaldone.tools.spec import Answer
 
 _LINES = re.compile(r"(\d*)(-?)(\d*)", re.ASCII)
 
@@ -27,11 +18,11 @@ if_revision_option = click.option(
     "--if-revision",
     type=revision_type,
     metavar="N",
-    help="Refuse (exit code 5) unless the document is at revision N.",
+    help="Fail (exit code 5) unless the document is at revision N.",
 )
 
 
-def echo_written(answer: Answer, as_json: bool) -> None:
+def echo_written(answer: context.Answer, as_json: bool) -> None:
     if as_json:
         context.echo_json(answer)
     else:
@@ -41,16 +32,16 @@ def echo_written(answer: Answer, as_json: bool) -> None:
 @click.command()
 @click.argument("path")
 @click.argument("file", default=texts.STANDARD_INPUT)
-@click.option("--title", help="One line that says what it is about.")
-@click.option("--tag", "tags", multiple=True, help="A tag; give the option once for each.")
+@click.option("--title", help="Title, one line.")
+@click.option("--tag", "tags", multiple=True, help="Tag; repeat the option for several.")
 @click.option(
     "--meta",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Metadata; VALUE is JSON if it can be read as such, else text. null removes a key.",
+    help="Metadata; VALUE is parsed as JSON, or else kept as text. null removes the key.",
 )
-@click.option("--mime", help="Kind of text; default text/markdown.")
-@click.option("--upsert", is_flag=True, help="Overwrite a document that exists.")
+@click.option("--mime", help="MIME type; default text/markdown.")
+@click.option("--upsert", is_flag=True, help="Overwrite an existing document.")
 @if_revision_option
 @context.json_option
 @click.pass_obj
@@ -65,10 +56,9 @@ def put(
     as_json: bool,
     **labels: Any,
 ) -> None:
-    """Keep a text at PATH: the content of FILE, or of standard input.
+    """Store FILE, or standard input, as the document at PATH.
 
-    A document that is there already is left alone (exit code 5) unless --upsert or --if-revision
-    is given.
+    An existing document is not overwritten (exit code 5) without --upsert or --if-revision.
     """
     bytes_max = options.settings().limits.document_body_bytes_max
     given = {name: value for name, value in labels.items() if value is not None}
@@ -79,28 +69,30 @@ def put(
         given["metadata"] = texts.metadata(meta)
     arguments = {"path": path, "content": texts.read_text(file, bytes_max), **given}
     if if_revision is None:
-        answer = context.run_tool(options, upload_document.TOOL, {**arguments, "upsert": upsert})
+        answer = context.run_tool(options, "upload_document", {**arguments, "upsert": upsert})
     else:
         arguments["last_known_revision"] = if_revision
-        answer = context.run_tool(options, update_document.TOOL, arguments)
+        answer = context.run_tool(options, "update_document", arguments)
     echo_written(answer, as_json)
 
 
 @click.command()
 @click.argument("path")
 @click.option("--lines", metavar="A-B", help="Only these lines: 5-10, 5-, -10 or 5.")
-@click.option("--revision", type=revision_type, metavar="N", help="As it was at revision N.")
+@click.option("--revision", type=revision_type, metavar="N", help="The document as of revision N.")
 @context.json_option
 @click.pass_obj
 def get(
     options: context.Options, path: str, lines: str | None, revision: int | None, as_json: bool
 ) -> None:
-    """Print the document at PATH, exactly as it is kept."""
+    """Print the document at PATH, byte for byte."""
     wanted = None if lines is None else _line_range(lines)
     if revision is None:
-        answer = context.run_tool(options, get_document_for_rewrite.TOOL, {"path": path})
+        answer = context.run_tool(options, "get_document_for_rewrite", {"path": path})
     else:
-        answer = context.run_tool(options, history.REVISION, {"path": path, "revision": revision})
+        answer = context.run_tool(
+            options, "document_revision", {"path": path, "revision": revision}
+        )
     if wanted is not None:
         answer["content"] = _part(answer["content"], *wanted)
     if as_json:
@@ -128,15 +120,20 @@ def _part(body: str, first: int, last: int | None) -> str:
 
 @click.command()
 @click.argument("path")
-@click.option("--old", metavar="TEXT", help="The passage, character for character.")
-@click.option("--new", metavar="TEXT", help="What takes its place; '' removes the passage.")
-@click.option("--old-file", metavar="FILE", help="The passage is the content of a file.")
-@click.option("--new-file", metavar="FILE", help="Its replacement is the content of a file.")
-@click.option("--all", "replace_all", is_flag=True, help="Every place, not only a single one.")
+@click.option("--old", metavar="TEXT", help="Text to replace; must match exactly.")
+@click.option("--new", metavar="TEXT", help="Text to put in its place; '' removes it.")
+@click.option("--old-file", metavar="FILE", help="Read the text to replace from FILE.")
+@click.option("--new-file", metavar="FILE", help="Read the new text from FILE.")
+@click.option(
+    "--all",
+    "replace_all",
+    is_flag=True,
+    help="Replace every occurrence; without it there must be only one.",
+)
 @click.option(
     "--edits",
     metavar="FILE",
-    help='A JSON list of {"old_str", "new_str", "replace_all"}: all are made, or none.',
+    help='Read a JSON list of {"old_str", "new_str", "replace_all"}; all apply, or none.',
 )
 @if_revision_option
 @context.json_option
@@ -153,18 +150,18 @@ def patch(
     if_revision: int | None,
     as_json: bool,
 ) -> None:
-    """Replace a passage of the document at PATH."""
+    """Replace text in the document at PATH."""
     bytes_max = options.settings().limits.request_body_bytes_max
     arguments: dict[str, Any] = {"path": path, "last_known_revision": if_revision}
     if edits is not None:
-        if replace_all or any(one is not None for one in (old, new, old_file, new_file)):
+        if replace_all or any(option is not None for option in (old, new, old_file, new_file)):
             raise click.UsageError("Give --edits, or --old and --new, not both.")
         arguments["replacements"] = texts.read_json(edits, bytes_max)
     else:
-        arguments["old_str"] = _passage("old", old, old_file, bytes_max)
-        arguments["new_str"] = _passage("new", new, new_file, bytes_max)
+        arguments["old_str"] = _text("old", old, old_file, bytes_max)
+        arguments["new_str"] = _text("new", new, new_file, bytes_max)
         arguments["replace_all"] = replace_all
-    answer = context.run_tool(options, patch_document.TOOL, arguments)
+    answer = context.run_tool(options, "patch_document", arguments)
     if as_json:
         context.echo_json(answer)
     else:
@@ -172,9 +169,9 @@ def patch(
         click.echo(f"patched {answer['id']} in {places} (revision {answer['revision']})")
 
 
-def _passage(name: str, text: str | None, file: str | None, bytes_max: int) -> str:
+def _text(name: str, text: str | None, file: str | None, bytes_max: int) -> str:
     if (text is None) == (file is None):
-        raise click.UsageError(f"Give --{name} or --{name}-file, one of them (or --edits).")
+        raise click.UsageError(f"Give --{name} or --{name}-file (exactly one), or --edits.")
     return text if text is not None else texts.read_text(file or "", bytes_max)
 
 
@@ -184,16 +181,19 @@ def _passage(name: str, text: str | None, file: str | None, bytes_max: int) -> s
 @context.json_option
 @click.pass_context
 def rm(ctx: click.Context, paths: tuple[str, ...], if_revision: int | None, as_json: bool) -> None:
-    """Delete the documents at PATH...; `restore` brings one back."""
+    """Delete the documents at PATH...
+
+    `zibaldone restore` brings one back.
+    """
     if if_revision is not None and len(paths) > 1:
-        raise click.UsageError("--if-revision is for one document.")
-    answers: list[Answer] = []
+        raise click.UsageError("--if-revision works with one PATH only.")
+    answers: list[context.Answer] = []
     codes: list[int] = []
     with context.opened(ctx.obj) as session:
         for path in paths:
             arguments = {"path": path, "last_known_revision": if_revision}
             try:
-                answers.append(session.call(delete_document.TOOL, arguments))
+                answers.append(session.call("delete_document", arguments))
             except ZibaldoneError as error:
                 if len(paths) == 1:
                     raise

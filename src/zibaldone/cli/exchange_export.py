@@ -19,8 +19,6 @@ from zibaldone.cli.lists import pages
 from zibaldone.cli.revisions import history_pages
 from zibaldone.errors import Conflict, NotFound, StorageFull, StorageUnavailable
 from zibaldone.limits import IMPORT_PROBLEMS_MAX
-from zibaldone.tools.documents import get_document_for_rewrite, history
-from zibaldone.tools.spec import Answer
 
 _OPEN_FLAGS = (
     os.O_WRONLY
@@ -54,7 +52,7 @@ class Exported:
 @context.json_option
 @click.pass_context
 def export(ctx: click.Context, folder: Path, prefix: str, force: bool, as_json: bool) -> None:
-    """Write the documents into the folder DIR, one file each.
+    """Write the documents into a folder, one file each.
 
     DIR/documents.jsonl holds every field and revision; `import DIR` reads it all back. Deleted
     documents are not exported.
@@ -108,9 +106,11 @@ def _export(session: context.Session, folder: Path, prefix: str) -> Exported:
     return exported
 
 
-def _with_history(session: context.Session, document_id: str) -> tuple[Answer, str, list[Answer]]:
+def _with_history(
+    session: context.Session, document_id: str
+) -> tuple[context.Answer, str, list[context.Answer]]:
     """The document, what made its newest revision, and the earlier ones, oldest first."""
-    document = session.call(get_document_for_rewrite.TOOL, {"path": document_id})
+    document = session.call("get_document_for_rewrite", {"path": document_id})
     operation, earlier = "", []
     for page in history_pages(session, document_id, None):
         for one in page["revisions"]:
@@ -119,11 +119,11 @@ def _with_history(session: context.Session, document_id: str) -> tuple[Answer, s
                 operation = one["operation"]
             elif one["revision"] < document["revision"]:
                 arguments = {"path": document_id, "revision": one["revision"]}
-                earlier.append(session.call(history.REVISION, arguments))
+                earlier.append(session.call("document_revision", arguments))
     return document, operation, earlier[::-1]
 
 
-def _write_file(exported: Exported, root: Path, name: str, document: Answer) -> None:
+def _write_file(exported: Exported, root: Path, name: str, document: context.Answer) -> None:
     """A file that cannot be written is no loss: the manifest has its text too."""
     target = root / name
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import mimetypes
 import sys
 from collections.abc import Callable
@@ -17,11 +16,9 @@ from zibaldone.cli.exchange_manifest import MANIFEST_NAME, Entry, entries, is_ma
 from zibaldone.cli.exchange_walk import FoundFile, matches, walk
 from zibaldone.errors import Conflict, InvalidArgument, PayloadTooLarge, ZibaldoneError
 from zibaldone.keep.imports import Existing, Incoming
-from zibaldone.limits import Limits
 from zibaldone.model.document import Document, parent_of
 from zibaldone.model.instant import now_us
 from zibaldone.text import normalize
-from zibaldone.text.extract import extract
 
 _READABLE_SUFFIXES = (".pdf", ".docx")
 
@@ -63,13 +60,12 @@ def import_folder(
     """
     if folder is None or not folder.is_dir():
         raise click.UsageError(f"{folder} is no folder." if folder else "Which folder?")
-    logging.getLogger("pypdf").setLevel(logging.ERROR)  # it grumbles about PDFs it can read
     prefix = _folder_prefix(prefix)
     with context.opened(ctx.obj) as session:
         importer = Importer(session, existing or "keep_edited", dry_run=dry_run)
         total = sum(1 for _ in walk(folder, patterns)) if sys.stderr.isatty() else 0
         with context.progress("Importing", total) as advance:
-            run = FolderImport(folder, prefix, patterns, importer, session.runtime.limits, advance)
+            run = FolderImport(folder, prefix, patterns, importer, session, advance)
             run.import_all()
     if as_json:
         context.echo_json({**importer.summary.as_dict(), "dry_run": dry_run})
@@ -92,14 +88,15 @@ class FolderImport:
         prefix: str,
         patterns: tuple[str, ...],
         importer: Importer,
-        limits: Limits,
+        session: context.Session,
         advance: Callable[[int], None],
     ) -> None:
         self._root = root
         self._prefix = prefix
         self._patterns = patterns
         self._importer = importer
-        self._limits = limits
+        self._session = session
+        self._limits = session.runtime.limits
         self._advance = advance
         self._done: set[str] = set()
         """Files of the manifest, and ids whose file name was not in their form."""
@@ -157,7 +154,7 @@ class FolderImport:
             document_id = normalize.document_id(self._prefix + found.name)
             self._refuse_collision(found.name, document_id)
             data = _read(found.path, self._limits.ingest_bytes_max)
-            text = extract(data, name=found.name, seconds_max=self._limits.ingest_seconds_max)
+            text = self._session.run(self._session.runtime.converter.convert(data, name=found.name))
         except (ZibaldoneError, OSError) as problem:
             is_foreign = isinstance(problem, InvalidArgument) and not _is_readable(found.name)
             summary.add(found.name, "skipped" if is_foreign else "failed", _why(problem))

@@ -15,7 +15,6 @@ import orjson
 from zibaldone.errors import InvalidArgument
 from zibaldone.model.document import Document, Operation, Revision
 from zibaldone.model.instant import from_iso
-from zibaldone.tools.spec import Answer
 
 MANIFEST_NAME = "documents.jsonl"
 
@@ -77,7 +76,9 @@ def header() -> bytes:
     return orjson.dumps(_HEADER) + b"\n"
 
 
-def line(document: Answer, operation: str, file: str, earlier: list[Answer]) -> bytes:
+def line(
+    document: dict[str, Any], operation: str, file: str, earlier: list[dict[str, Any]]
+) -> bytes:
     """One document as the tools answer it: itself, its newest operation, its revisions."""
     shown = {name: document[name] for name in _DOCUMENT_FIELDS}
     revisions = [

@@ -1,4 +1,4 @@
-"""zibaldone index: how the vectors stand, and mending what is wrong with them."""
+"""zibaldone index: state and repair of the vector index."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import click
 
 from zibaldone.cli import context
 from zibaldone.index import sweep
-from zibaldone.tools.upkeep.index import AUDIT, CLEANUP
 
 _COUNTS = (
     ("documents", "documents"),
@@ -25,14 +24,14 @@ _FAILURES_SHOWN_MAX = 10
 
 @click.group()
 def index() -> None:
-    """See how the vectors stand, and mend them."""
+    """Show and repair the vector index."""
 
 
 @index.command()
 @context.json_option
 @click.pass_obj
 def status(options: context.Options, /, as_json: bool) -> None:
-    """Show how much has vectors, by which models, and what waits or failed."""
+    """Show how many documents have vectors, by model, and what is pending or failed."""
     with context.opened(options) as session:
         found = session.run(current_status(session))
     if as_json:
@@ -69,7 +68,7 @@ def _echo_status(found: dict[str, Any]) -> None:
 @click.pass_context
 def audit(ctx: click.Context, heal: bool, as_json: bool) -> None:
     """Look for vectors without a passage and documents without their vectors."""
-    answer = context.run_tool(ctx.obj, AUDIT, {"heal": heal})
+    answer = context.run_tool(ctx.obj, "audit_sync", {"heal": heal})
     if as_json:
         context.echo_json(answer)
     else:
@@ -89,7 +88,7 @@ def audit(ctx: click.Context, heal: bool, as_json: bool) -> None:
 @click.pass_obj
 def cleanup(options: context.Options, /, yes: bool, as_json: bool) -> None:
     """Remove vectors whose passage is gone."""
-    answer = context.run_tool(options, CLEANUP, {"dry_run": not yes})
+    answer = context.run_tool(options, "cleanup_orphans", {"dry_run": not yes})
     if as_json:
         context.echo_json(answer)
     elif yes:

@@ -14,7 +14,6 @@ from zibaldone.cli import context
 from zibaldone.errors import InvalidArgument, NotFound
 from zibaldone.model.instant import from_iso, now_us, to_iso
 from zibaldone.text import normalize
-from zibaldone.tools.profiles import all_profiles
 
 _SPAN = re.compile(r"(\d+)([smhdw])")
 _SPAN_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
@@ -53,6 +52,8 @@ def create(
     as_json: bool,
 ) -> None:
     """Create a key. The secret is shown once and stored nowhere."""
+    from zibaldone.tools.profiles import all_profiles
+
     known = {profile.name for profile in all_profiles(options.settings().profiles)}
     if unknown := set(profiles) - known:
         raise InvalidArgument(f"There is no profile {min(unknown)!r}.", field="profile")
@@ -85,7 +86,8 @@ def create(
 def list_keys(options: context.Options, /, as_json: bool) -> None:
     """List the keys, without their secrets."""
     with context.opened(options) as session:
-        keys = session.runtime.store.read_now(Tenant(), lambda reader: reader.api_keys.all())
+        store = session.runtime.store
+        keys = session.run(store.read(Tenant(), lambda reader: reader.api_keys.all()))
     if as_json:
         context.echo_json({"keys": [_shown(known) for known in keys]})
         return

@@ -1,4 +1,4 @@
-"""ls, search: which documents there are."""
+"""ls, search: list and find documents."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from zibaldone.limits import (
     SEARCH_LIMIT_DEFAULT,
     SEARCH_LIMIT_MAX,
 )
-from zibaldone.tools.documents import list_documents, search_knowledge
-from zibaldone.tools.spec import Answer
 
 _MODEL_LOADS_SECONDS_MAX = 10.0
 
@@ -28,11 +26,11 @@ _MODEL_LOADS_SECONDS_MAX = 10.0
     type=click.IntRange(min=1),
     default=LIST_LIMIT_DEFAULT,
     show_default=True,
-    help="How many to show.",
+    help="Number of documents to list.",
 )
-@click.option("--all", "show_all", is_flag=True, help="Show all there are.")
-@click.option("--cursor", help="Go on where --json's next_cursor says.")
-@click.option("--long", "is_long", is_flag=True, help="With revision, title and tags.")
+@click.option("--all", "show_all", is_flag=True, help="List all.")
+@click.option("--cursor", help="Continue from next_cursor of --json.")
+@click.option("--long", "is_long", is_flag=True, help="Add revision, title and tags.")
 @context.json_option
 @click.pass_obj
 def ls(
@@ -44,36 +42,39 @@ def ls(
     is_long: bool,
     as_json: bool,
 ) -> None:
-    """List documents whose path starts with PREFIX, in byte order."""
-    shown_count, next_cursor = 0, None
-    # Only once the first page is here: an error is to stand alone.
+    """List documents whose path starts with PREFIX.
+
+    Paths are sorted by their UTF-8 bytes.
+    """
+    count, next_cursor = 0, None
+    # Printed with the first page, so that an error is printed alone.
     opening = '{\n  "items": ['
     with context.opened(options) as session:
         for page in pages(session, prefix, None if show_all else limit, cursor):
             if as_json:
                 click.echo(opening, nl=False)
-                _echo_json_items(page["items"], is_first=shown_count == 0)
+                _echo_json_items(page["items"], is_first=count == 0)
                 opening = ""
             else:
                 _echo_items(page["items"], is_long)
-            shown_count += page["count"]
+            count += page["count"]
             next_cursor = page.get("next_cursor")
     if as_json:
-        more = context.as_json({"count": shown_count, "next_cursor": next_cursor})
+        more = context.as_json({"count": count, "next_cursor": next_cursor})
         click.echo("\n  ],\n" + more.removeprefix("{\n"))
     elif next_cursor is not None:
-        click.echo(f"There are more than these {shown_count}: --all shows them.", err=True)
+        click.echo(f"Showing the first {count}; use --all to list them all.", err=True)
 
 
 def pages(
     session: context.Session, prefix: str, limit: int | None, cursor: str | None = None
-) -> Iterator[Answer]:
-    """Pages of the list until there is no more, or `limit` items were given."""
+) -> Iterator[context.Answer]:
+    """Pages of the list, until its end or until `limit` items."""
     left = limit
     while left is None or left > 0:
         size = LIST_LIMIT_MAX if left is None else min(left, LIST_LIMIT_MAX)
         arguments: dict[str, Any] = {"prefix": prefix, "limit": size, "cursor": cursor}
-        page = session.call(list_documents.TOOL, arguments)
+        page = session.call("list_documents", arguments)
         yield page
         cursor = page.get("next_cursor")
         if cursor is None:
@@ -100,11 +101,11 @@ def _echo_items(items: list[dict[str, Any]], is_long: bool) -> None:
 
 
 def _echo_json_items(items: list[dict[str, Any]], *, is_first: bool) -> None:
-    """Item by item, so that a list of any length needs no more memory than a page."""
+    """Write item by item: a list of any length needs no more memory than one page."""
     for number, item in enumerate(items):
         comma = "" if is_first and number == 0 else ","
-        shown = context.as_json(item).replace("\n", "\n    ")
-        click.echo(f"{comma}\n    {shown}", nl=False)
+        text = context.as_json(item).replace("\n", "\n    ")
+        click.echo(f"{comma}\n    {text}", nl=False)
 
 
 @click.command()
@@ -114,10 +115,15 @@ def _echo_json_items(items: list[dict[str, Any]], *, is_first: bool) -> None:
     type=click.IntRange(1, SEARCH_LIMIT_MAX),
     default=SEARCH_LIMIT_DEFAULT,
     show_default=True,
-    help="How many hits to show.",
+    help="Number of results.",
 )
-@click.option("--prefix", default="", help="Only documents whose path starts so.")
-@click.option("--tag", "tags", multiple=True, help="Only with this tag; give it once for each.")
+@click.option("--prefix", default="", help="Only paths that start with this.")
+@click.option(
+    "--tag",
+    "tags",
+    multiple=True,
+    help="Only documents with this tag; repeat the option for several.",
+)
 @context.json_option
 @click.pass_obj
 def search(
@@ -128,16 +134,17 @@ def search(
     tags: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Find documents by what QUERY means and by its words.
+    """Search documents by meaning and by keywords.
 
-    "a phrase", title:word and prefix* work as well; put -- before a QUERY that leaves out -words.
+    QUERY may contain "a phrase", title:word, prefix* and -excluded; put -- before it if an
+    argument starts with a minus sign.
     """
-    text = checked_text(" ".join(query))  # before a model is loaded for it
+    text = checked_text(" ".join(query))  # refused before a model is loaded for it
     arguments = {"query": text, "limit": limit, "prefix": prefix, "tags": list(tags)}
     with context.opened(options) as session:
-        # A model that is loaded for this one search is worth the wait; a server has it loaded.
+        # Wait for the model, which a server would have loaded already.
         session.run(session.runtime.query_vectors.ready(_MODEL_LOADS_SECONDS_MAX))
-        answer = session.call(search_knowledge.TOOL, arguments)
+        answer = session.call("search_knowledge", arguments)
     if as_json:
         context.echo_json(answer)
         return

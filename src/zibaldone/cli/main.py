@@ -13,57 +13,48 @@ from pathlib import Path
 from typing import Any
 
 import click
-import orjson
 
 import zibaldone
 from zibaldone.cli import context
-from zibaldone.cli.call import call
-from zibaldone.cli.doctor import doctor
-from zibaldone.cli.documents import get, patch, put, rm
-from zibaldone.cli.exchange import import_group
-from zibaldone.cli.exchange_export import export
-from zibaldone.cli.index import index
-from zibaldone.cli.keys import key
-from zibaldone.cli.lists import ls, search
-from zibaldone.cli.reindex import reindex
-from zibaldone.cli.revisions import history, restore
-from zibaldone.cli.serve import serve
-from zibaldone.cli.sources import sources
-from zibaldone.cli.stdio import stdio
+from zibaldone.cli.lazy import LazyCommand, LazyGroup
 from zibaldone.errors import ZibaldoneError
 
+# Name, module under zibaldone.cli, attribute, and the first sentence of the command's help.
+_COMMANDS = (
+    ("serve", "serve", "serve", "Serve the documents over HTTP."),
+    ("stdio", "stdio", "stdio", "Serve MCP over standard input and output."),
+    ("key", "keys", "key", "Manage API keys."),
+    ("put", "documents", "put", "Store FILE, or standard input, as the document at PATH."),
+    ("get", "documents", "get", "Print the document at PATH, byte for byte."),
+    ("ls", "lists", "ls", "List documents whose path starts with PREFIX."),
+    ("patch", "documents", "patch", "Replace text in the document at PATH."),
+    ("rm", "documents", "rm", "Delete the documents at PATH..."),
+    ("history", "revisions", "history", "List the revisions of the document at PATH."),
+    ("restore", "revisions", "restore", "Restore an earlier REVISION of the document at PATH."),
+    ("search", "lists", "search", "Search documents by meaning and by keywords."),
+    ("import", "exchange", "import_group", "Import a folder of files, or another knowledge base."),
+    ("export", "exchange_export", "export", "Write the documents into a folder, one file each."),
+    ("index", "index", "index", "Show and repair the vector index."),
+    ("reindex", "reindex", "reindex", "Embed every chunk that has no vector yet."),
+    ("sources", "sources", "sources", "List the sources, or change how one is chunked."),
+    ("call", "call", "call", "Call TOOL with ARGUMENTS and print its answer as JSON."),
+    ("doctor", "doctor", "doctor", "Check the installation, settings, database and server."),
+)
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+
+@click.group(
+    cls=LazyGroup,
+    lazy_commands=[LazyCommand(*row) for row in _COMMANDS],
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(zibaldone.__version__, prog_name="zibaldone")
-@click.option("--data", type=click.Path(path_type=Path), help="Folder of the database.")
+@click.option("--data", type=click.Path(path_type=Path), help="Folder of the data.")
+@click.option("--store", help="Where documents are kept, if not in that folder: a path or URL.")
 @click.option("--config", type=click.Path(path_type=Path), help="Settings file (zibaldone.toml).")
 @click.pass_context
-def commands(ctx: click.Context, data: Path | None, config: Path | None) -> None:
+def commands(ctx: click.Context, data: Path | None, store: str | None, config: Path | None) -> None:
     """Zibaldone: keep, find and share what agents know."""
-    ctx.obj = context.Options(data=data, config=config)
-
-
-for command in (
-    serve,
-    stdio,
-    key,
-    put,
-    get,
-    ls,
-    patch,
-    rm,
-    history,
-    restore,
-    search,
-    import_group,
-    export,
-    index,
-    reindex,
-    sources,
-    call,
-    doctor,
-):
-    commands.add_command(command)
+    ctx.obj = context.Options(data=data, store=store, config=config)
 
 
 def main(arguments: list[str] | None = None) -> Any:
@@ -88,7 +79,7 @@ def main(arguments: list[str] | None = None) -> Any:
 
 def _report(error: ZibaldoneError, *, as_json: bool) -> int:
     if as_json:
-        click.echo(orjson.dumps({"error": error.as_dict()}, default=str).decode())
+        click.echo(context.as_json_line({"error": error.as_dict()}))
     else:
         context.echo_error(error)
     return context.exit_code(error)

@@ -14,7 +14,6 @@ from zibaldone.embed.port import Embedder
 from zibaldone.errors import ConfigurationError, NotConfigured
 from zibaldone.index.reindex import catch_up, fill
 from zibaldone.index.sweep import drop_other_models
-from zibaldone.wiring.runtime import chosen_embedder
 
 
 @click.command()
@@ -36,10 +35,10 @@ from zibaldone.wiring.runtime import chosen_embedder
 @context.json_option
 @click.pass_context
 def reindex(ctx: click.Context, /, drop_others: bool, as_json: bool, **flags: Any) -> None:
-    """Embed every passage that has no vector yet.
+    """Embed every chunk that has no vector yet.
 
-    A server may go on serving. What is done is kept: run it again to go on after an interruption.
-    To change the model without a gap, run it for the new one, then change the settings and restart.
+    A server may keep running. After an interruption, run it again: finished work is kept. To
+    change the model without a gap, run it for the new model, then change the settings and restart.
     """
     options: context.Options = ctx.obj
     started_s = time.monotonic()
@@ -70,7 +69,7 @@ def _reindex(
             failures = after["failures"]
         else:
             filled = session.run(fill(runtime.store, runtime.embedder, model_id, report))
-            embedded = filled.passages
+            embedded = filled.chunks
             after = session.run(current_status(session))
             failures = [{"document_id": name, "reason": why} for name, why in filled.failed.items()]
     dropped = 0
@@ -97,6 +96,8 @@ def _is_in_use(embedder: Embedder, options: context.Options, indexed_by: str | N
 
     Unless the settings were changed and a server still runs with the old ones.
     """
+    from zibaldone.wiring.runtime import chosen_embedder
+
     if indexed_by is not None:
         return indexed_by == embedder.identity
     try:

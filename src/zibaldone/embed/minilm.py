@@ -12,10 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from zibaldone import extras
 from zibaldone.embed.package import PackagedModel
 from zibaldone.embed.port import Vectors
 from zibaldone.embed.script import english_trust
-from zibaldone.errors import NotConfigured
 from zibaldone.model.vector import np
 
 NAME = "all-MiniLM-L6-v2"
@@ -69,13 +69,8 @@ class MiniLm(PackagedModel[tuple[Any, Any]]):
 
 
 def _load(files: dict[str, Path]) -> tuple[Any, Any]:
-    try:
-        import onnxruntime
-        import tokenizers
-    except ImportError:
-        raise NotConfigured(
-            "The model needs two packages: pip install 'zibaldone[minilm]'"
-        ) from None
+    onnxruntime = extras.require("minilm", "onnxruntime")
+    tokenizers = extras.require("minilm", "tokenizers")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1

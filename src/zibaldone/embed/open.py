@@ -8,10 +8,10 @@ from zibaldone.embed.fast import Fast
 from zibaldone.embed.hashed import Hashed
 from zibaldone.embed.minilm import MiniLm
 from zibaldone.embed.multilingual import Multilingual
-from zibaldone.embed.package import missing
 from zibaldone.embed.port import Embedder
 from zibaldone.embed.remote import Remote
 from zibaldone.errors import ConfigurationError
+from zibaldone.extras import missing
 
 BUILT_IN: dict[str, type[MiniLm | Fast | Multilingual]] = {
     "minilm": MiniLm,
@@ -54,7 +54,7 @@ def _built_in(kind: str) -> Embedder:
     model = BUILT_IN[kind]
     if absent := missing(model.packages):
         raise ConfigurationError(
-            f"embedder = {kind}, but {', '.join(absent)} is not installed. {model.how_to_get} "
-            "Or set embedder to auto or none."
+            f"embedder is {kind}, but {', '.join(absent)} is not installed. "
+            f"Set embedder to auto or none, or install it. {model.how_to_get}"
         )
     return model()

@@ -72,11 +72,6 @@ class PackagedModel(ABC, Generic[Loaded]):
             return self._loaded
 
 
-def missing(packages: Iterable[str]) -> list[str]:
-    """Those that are not installed. Looks for them without importing any."""
-    return [package for package in packages if importlib.util.find_spec(package) is None]
-
-
 def published_files(
     package: str, sha256_of: Mapping[str, str], *, how_to_get: str
 ) -> dict[str, Path]:

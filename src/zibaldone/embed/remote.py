@@ -13,12 +13,12 @@ from typing import Any
 
 import orjson
 
+from zibaldone import extras
 from zibaldone.embed.port import Vectors
 from zibaldone.errors import (
     ConfigurationError,
     EmbedderUnavailable,
     EmbeddingFailed,
-    NotConfigured,
 )
 from zibaldone.limits import (
     EMBED_BATCH_MAX,
@@ -166,20 +166,13 @@ class Remote:
     def _opened(self) -> Any:
         with self._opening:
             if self._client is None:
-                try:
-                    import httpx2
-                except ImportError:
-                    raise NotConfigured(
-                        "A remote embedder needs a package: pip install 'zibaldone[remote]'"
-                    ) from None
-                self._client = httpx2.Client(timeout=self._seconds_max)
+                httpx = extras.require("remote", "httpx2")
+                self._client = httpx.Client(timeout=self._seconds_max)
             return self._client
 
 
 def _transport_errors() -> tuple[type[Exception], ...]:
-    import httpx2
-
-    return (httpx2.RequestError,)
+    return (extras.require("remote", "httpx2").RequestError,)
 
 
 def _vector(embedding: Any) -> Any:

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from zibaldone.embed.port import Vectors
-from zibaldone.errors import VectorsLoading
+from zibaldone.errors import VectorsUnavailable
 from zibaldone.find.parse import demands_words
 from zibaldone.limits import CANDIDATES_MAX
-from zibaldone.model.query import Filter
+from zibaldone.model.query import Filter, Query
 from zibaldone.store.port import Reader, Scored
-from zibaldone.text.tokens import Query
 
 _NEAREST_MAX = 2_000
 """Passages looked at for the sake of those that a query with demands admits."""
@@ -68,7 +67,7 @@ def gather(reader: Reader, wanted: Wanted, meaning: Meaning | None) -> Candidate
         similarities = reader.vectors.scores(
             meaning.identity, meaning.vector, (key for key, _ in lexical)
         )
-    except VectorsLoading as error:
+    except VectorsUnavailable as error:
         return Candidates(lexical, (), word_scores, reason=error.message)
     similarities.update(near)
     return Candidates(lexical, near, word_scores, similarities)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from zibaldone.find.candidates import Candidates, Meaning, Wanted, gather, joined
 from zibaldone.find.fusion import Fused, weighted_scores
-from zibaldone.model.query import Filter
-from zibaldone.store.port import PassageView, Reader
-from zibaldone.text.tokens import Query
+from zibaldone.model.chunk import ChunkView
+from zibaldone.model.query import Filter, Query
+from zibaldone.store.port import Reader
 
 CANDIDATES_PER_LEG = 100
 """The measured optimum on the retrieval sets; more costs time and brings nothing."""
@@ -27,7 +27,7 @@ one without them finds what stands behind."""
 @dataclass(frozen=True, slots=True)
 class DocumentHit:
     score: float
-    passages: list[PassageView]
+    passages: list[ChunkView]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def _gathered(
 
 
 def _documents_of(reader: Reader, found: Candidates) -> dict[int, str]:
-    return reader.lexical.documents_of({key for key, _ in (*found.lexical, *found.vector)})
+    return reader.chunks.documents_of({key for key, _ in (*found.lexical, *found.vector)})
 
 
 def _is_full(found: Candidates, wanted: Wanted) -> bool:
@@ -109,7 +109,7 @@ def _by_document(
         passages = best.setdefault(document_id, [])
         if len(passages) < _PASSAGES_PER_DOCUMENT:
             passages.append(one)
-    views = reader.lexical.passages(one.chunk_key for some in best.values() for one in some)
+    views = reader.chunks.views(one.chunk_key for some in best.values() for one in some)
     return [
         DocumentHit(passages[0].score, [views[one.chunk_key] for one in passages])
         for passages in best.values()

@@ -6,7 +6,8 @@ from itertools import chain
 
 from zibaldone.errors import InvalidArgument, LimitExceeded
 from zibaldone.limits import QUERY_BYTES_MAX
-from zibaldone.text.tokens import Query, parse_query
+from zibaldone.model.query import Query
+from zibaldone.text.query import parse_query
 
 
 def checked_text(text: str, field: str = "query") -> str:

@@ -5,18 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from zibaldone.limits import RELATED_MAX, RELATED_SNIPPET_CHARS_MAX
-from zibaldone.model.document import Document
-from zibaldone.model.query import Filter
-from zibaldone.store.port import PassageView, Reader
+from zibaldone.model.chunk import ChunkView
+from zibaldone.model.document import DocumentFields
+from zibaldone.model.query import Filter, Query
+from zibaldone.store.port import Reader
+from zibaldone.text.query import parse_query
 from zibaldone.text.snippet import snippet
-from zibaldone.text.tokens import Query, parse_query
 from zibaldone.text.words import fold_case, lexemes
 
 _PASSAGES_LOOKED_AT = 30
 """Enough for three documents, unless one of them has the words in most of its passages."""
 
 
-def related(reader: Reader, document: Document) -> list[dict[str, Any]]:
+def related(reader: Reader, document: DocumentFields) -> list[dict[str, Any]]:
     query = _words_of(document.title or document.document_id.rpartition("/")[2])
     return [
         {
@@ -33,13 +34,13 @@ def _words_of(title: str) -> Query:
     return parse_query(" ".join(lexemes(fold_case(title))).replace("title:", "title "))
 
 
-def _best_of_each(reader: Reader, query: Query, but: str) -> list[PassageView]:
+def _best_of_each(reader: Reader, query: Query, but: str) -> list[ChunkView]:
     """The best passages of other documents, one of each."""
-    found: dict[str, PassageView] = {}
+    found: dict[str, ChunkView] = {}
     for _ in range(RELATED_MAX):  # at least one more each time
         wanted = Filter(without_ids=(but, *found))
         scored = reader.lexical.search(query, limit=_PASSAGES_LOOKED_AT, wanted=wanted)
-        views = reader.lexical.passages(key for key, _ in scored)
+        views = reader.chunks.views(key for key, _ in scored)
         for key, _ in scored:
             if key in views and len(found) < RELATED_MAX:
                 found.setdefault(views[key].document_id, views[key])

@@ -9,9 +9,9 @@ import orjson
 
 from zibaldone.find.documents import DocumentHit
 from zibaldone.limits import HIT_LABEL_CHARS_MAX, SNIPPET_CHARS_MAX
-from zibaldone.store.port import PassageView
+from zibaldone.model.chunk import ChunkView
+from zibaldone.model.query import Query
 from zibaldone.text.snippet import Match, cut, matches, spans
-from zibaldone.text.tokens import Query
 
 _VIEWS = ((SNIPPET_CHARS_MAX, 160), (SNIPPET_CHARS_MAX,), (200,), (120,), (60,))
 """How many characters of each passage are shown, from the fullest view to the shortest."""
@@ -53,7 +53,7 @@ def _shown(
     }
 
 
-def _shown_passage(passage: PassageView, found: Sequence[Match], chars_max: int) -> dict[str, Any]:
+def _shown_passage(passage: ChunkView, found: Sequence[Match], chars_max: int) -> dict[str, Any]:
     text, start = cut(passage.text, found, chars_max)
     shown: dict[str, Any] = {"snippet": text, "start": passage.start + start}
     if passage.heading:

@@ -1,4 +1,4 @@
-"""Vectors for the passages of several documents: one call, and the blame where it belongs."""
+"""Vectors for the chunks of several documents: one call, and each failure where it belongs."""
 
 from __future__ import annotations
 
@@ -13,37 +13,38 @@ from zibaldone.embed.port import Embedder, Vectors
 from zibaldone.errors import EmbedderUnavailable, EmbeddingFailed, ZibaldoneError
 from zibaldone.index import metrics
 from zibaldone.limits import INDEX_ERROR_CHARS_MAX
-from zibaldone.store.upkeep import DocumentState, Maintenance, Passage
+from zibaldone.model.vector import np
+from zibaldone.store.upkeep import ChunkText, DocumentState, Upkeep
 
 _log = logging.getLogger("zibaldone.index")
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Passages of one document that are to be embedded; there may be none."""
+    """Chunks of one document to embed; there may be none."""
 
     state: DocumentState
-    passages: Sequence[Passage]
+    chunks: Sequence[ChunkText]
 
     def texts(self) -> list[str]:
-        return [embedded_text(self.state.title, passage) for passage in self.passages]
+        return [embedded_text(self.state.title, chunk) for chunk in self.chunks]
 
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
     task: Task
     vectors: Vectors | None = None
-    """One for each passage; None where there was no passage, or it failed."""
+    """One for each chunk; None if there was no chunk, or it failed."""
     error: str | None = None
     unavailable: bool = False
-    """It is not the document's fault: the model cannot be had."""
+    """The model is unavailable; it is not the document's fault."""
     wait_seconds: float = 0.0
     """How long the model asked to be left alone."""
 
 
-def embedded_text(title: str, passage: Passage) -> str:
-    """A passage alone often does not say what it is about; its title and headings do."""
-    return "\n".join(part for part in (title, passage.heading, passage.body) if part)
+def embedded_text(title: str, chunk: ChunkText) -> str:
+    """A chunk alone often does not say what it is about; its title and headings do."""
+    return "\n".join(part for part in (title, chunk.heading, chunk.body) if part)
 
 
 async def embed(embedder: Embedder, tasks: Sequence[Task]) -> list[Embedded]:
@@ -62,17 +63,21 @@ async def embed(embedder: Embedder, tasks: Sequence[Task]) -> list[Embedded]:
     metrics.embedded(len(texts))
     outcomes, start = [], 0
     for task in tasks:
-        end = start + len(task.passages)
-        outcomes.append(Embedded(task, vectors[start:end] if task.passages else None))
+        end = start + len(task.chunks)
+        outcomes.append(Embedded(task, vectors[start:end] if task.chunks else None))
         start = end
     return outcomes
 
 
-def keep_vectors(work: Maintenance, model_id: int, outcomes: Iterable[Embedded]) -> None:
-    for one in outcomes:
-        if one.vectors is not None:
-            keys = [passage.chunk_key for passage in one.task.passages]
-            work.put_vectors(model_id, keys, one.vectors)
+def keep_vectors(work: Upkeep, model_id: int, outcomes: Iterable[Embedded]) -> None:
+    keys: list[int] = []
+    arrays: list[Vectors] = []
+    for outcome in outcomes:
+        if outcome.vectors is not None:
+            keys += (chunk.chunk_key for chunk in outcome.task.chunks)
+            arrays.append(outcome.vectors)
+    if arrays:
+        work.vectors.put(model_id, keys, np.concatenate(arrays))
 
 
 def _begin(embedder: Embedder, texts: Sequence[str]) -> Future[Vectors]:
@@ -107,7 +112,7 @@ def _reason(problem: Exception) -> str:
 
 
 def _failed(task: Task, reason: str, unavailable: EmbedderUnavailable | None = None) -> Embedded:
-    if not task.passages:
+    if not task.chunks:
         return Embedded(task)
     details = {} if unavailable is None else unavailable.details
     return Embedded(

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from zibaldone.errors import ZibaldoneError
 from zibaldone.limits import INDEX_WORKER_ALIVE_SECONDS, INDEX_WORKER_RENEW_SECONDS
 from zibaldone.store.port import Store
-from zibaldone.store.upkeep import Claim, Maintenance, ModelInUse
+from zibaldone.store.upkeep import Claim, ModelInUse, Upkeep
 
 _log = logging.getLogger("zibaldone.index")
 
@@ -36,9 +36,9 @@ class Ownership:
         self.is_new = False
         """Others may have worked with another model since: what this one lacks is to be queued."""
 
-    def claim(self, work: Maintenance, model_id: int) -> Claim:
+    def claim(self, work: Upkeep, model_id: int) -> Claim:
         """Part of a transaction that works on the queue; `note` what came of it afterwards."""
-        return work.claim(self._worker_key, model_id, self._clock())
+        return work.models.claim(self._worker_key, model_id, self._clock())
 
     def note(self, claim: Claim) -> bool:
         """Whether this process may work on the queue."""
@@ -60,7 +60,7 @@ class Ownership:
             return True
         if self.rival is not None and not await self._is_free_for_long(model_id):
             return False
-        return self.note(await self._store.maintain(lambda work: self.claim(work, model_id)))
+        return self.note(await self._store.upkeep(lambda work: self.claim(work, model_id)))
 
     async def _is_free_for_long(self, model_id: int) -> bool:
         """Whoever stood by leaves time for a restart: it must not change the model of the file."""
@@ -78,9 +78,9 @@ class Ownership:
         """Others need not wait. Also after a claim that was cancelled: it may have been made."""
         self._is_held = False
         with contextlib.suppress(ZibaldoneError):
-            await self._store.maintain(lambda work: work.resign(self._worker_key))
+            await self._store.upkeep(lambda work: work.models.resign(self._worker_key))
 
 
 async def model_in_use(store: Store, at_us: int) -> ModelInUse | None:
     """With which living processes work on the queue; None: there are none."""
-    return await store.maintain(lambda work: work.model_in_use(at_us), write=False)
+    return await store.upkeep(lambda work: work.models.in_use(at_us), write=False)

@@ -1,7 +1,7 @@
 """Cutting the documents of a source anew, after its chunking was changed, while servers serve.
 
-Nobody edited these documents: revision, times and audit stay as they are. A passage that comes out
-as it was keeps its key and its vector; only those that are new are queued for the worker.
+Nobody edited these documents: revision, times and audit stay as they are. A chunk that comes out
+as it was keeps its key and its vector; only documents with new chunks are queued for the worker.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from zibaldone.limits import (
     RECUT_BATCH_CHARS,
     RECUT_BATCH_DOCUMENTS,
     RECUT_PAUSE_SECONDS,
-    VECTOR_CHANGES_KEPT,
 )
 from zibaldone.model.chunking import Chunking
 from zibaldone.model.instant import now_us
 from zibaldone.store.port import Store
-from zibaldone.store.upkeep import Maintenance
+from zibaldone.store.upkeep import Upkeep
 from zibaldone.text.chunk import cut
+from zibaldone.text.chunk_changes import chunk_changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +31,15 @@ class Recut:
     documents: int = 0
     """Cut anew."""
     changed: int = 0
-    """Of these, with passages other than before."""
-    passages: int = 0
+    """Of these, with other chunks than before."""
+    chunks: int = 0
     """That are new."""
 
     def __add__(self, other: Recut) -> Recut:
         return Recut(
             self.documents + other.documents,
             self.changed + other.changed,
-            self.passages + other.passages,
+            self.chunks + other.chunks,
         )
 
 
@@ -48,27 +48,68 @@ async def change_chunking(
 ) -> Recut:
     """Cut the source's documents so from now on, and those that are there already.
 
-    A run that was ended is completed by another: what is cut as it should be costs a look only.
-    `report` is told of documents as they are done.
+    A run that was ended is completed by another: chunks that are as they should be cost a look
+    only. `report` is told of documents as they are done. Raises Conflict when the chunking is
+    changed again meanwhile.
     """
-    await store.maintain(lambda work: work.sources.set_chunking(source_id, chunking))
-    # Later documents are written as the definition says, so that this comes to an end.
-    through = await store.maintain(lambda work: work.sources.last_document(), write=False)
-    done, after = Recut(), 0
-    while page := await store.maintain(partial(_page, source_id, after, through), write=False):
-        for keys in _batches(page):
-            done += await store.maintain(partial(_cut_batch, source_id, chunking, keys))
-            report(len(keys))
-            await asyncio.sleep(RECUT_PAUSE_SECONDS)
-        after, _ = page[-1]
-    await store.maintain(partial(_finish, source_id, chunking))
+    version = await store.upkeep(lambda work: work.sources.set_chunking(source_id, chunking))
+    run = _Run(store, source_id, chunking, version, report)
+    done = Recut()
+    while (cut_now := await run.pass_over()) is not None:
+        done += cut_now
     return done
 
 
-def _page(source_id: int, after: int, through: int, work: Maintenance) -> list[tuple[int, int]]:
-    return work.sources.documents(
-        source_id, after=after, through=through, limit=INDEX_SWEEP_DOCUMENTS
-    )
+@dataclass(frozen=True, slots=True)
+class _Run:
+    store: Store
+    source_id: int
+    chunking: Chunking
+    version: int
+    report: Callable[[int], None]
+
+    async def pass_over(self) -> Recut | None:
+        """Cut what is stale, by key; None: nothing is.
+
+        A document that is committed behind this pass, with a lower key, is left to the next.
+        """
+        done: Recut | None = None
+        after = 0
+        while page := await self.store.upkeep(partial(self._page, after), write=False):
+            for keys in _batches(page):
+                done = (done or Recut()) + await self.store.upkeep(partial(self._cut_batch, keys))
+                self.report(len(keys))
+                await asyncio.sleep(RECUT_PAUSE_SECONDS)
+            after, _ = page[-1]
+        return done
+
+    def _page(self, after: int, work: Upkeep) -> list[tuple[int, int]]:
+        self._require_unchanged(work)
+        return work.sources.stale(self.source_id, after=after, limit=INDEX_SWEEP_DOCUMENTS)
+
+    def _cut_batch(self, keys: Sequence[int], work: Upkeep) -> Recut:
+        """In one transaction, from the documents as they are now: others may have written."""
+        self._require_unchanged(work)
+        done = Recut()
+        changed: list[int] = []
+        for document in work.sources.texts(self.source_id, keys):
+            wanted = cut(document.body, document.mime, self.chunking)
+            stored = work.chunks.stored(document.document_key)
+            changes = chunk_changes(stored, document.title, wanted)
+            work.chunks.apply(document.document_key, changes)
+            if changes.added:
+                changed.append(document.document_key)
+            done += Recut(1, int(bool(changes)), len(changes.added))
+        work.sources.set_cut(self.source_id, keys)
+        work.outbox.enqueue_cut(changed, now_us())
+        return done
+
+    def _require_unchanged(self, work: Upkeep) -> None:
+        """Two runs must not mix: the one that came later goes on, with its own chunking."""
+        if work.sources.chunking_version(self.source_id) != self.version:
+            raise Conflict(
+                "The chunking was changed again meanwhile; that change is being applied."
+            )
 
 
 def _batches(page: Sequence[tuple[int, int]]) -> Iterator[list[int]]:
@@ -83,32 +124,3 @@ def _batches(page: Sequence[tuple[int, int]]) -> Iterator[list[int]]:
         batch_chars += chars
     if keys:
         yield keys
-
-
-def _cut_batch(source_id: int, chunking: Chunking, keys: Sequence[int], work: Maintenance) -> Recut:
-    """In one transaction, from what the documents say now: a server may have written meanwhile."""
-    _require_unchanged(source_id, chunking, work)
-    done = Recut()
-    for key in keys:
-        document = work.sources.text(source_id, key)
-        if document is None:
-            continue
-        replaced = work.sources.replace_passages(
-            document, cut(document.body, document.mime, chunking)
-        )
-        if replaced.added:
-            work.enqueue_cut(key, now_us())
-        done += Recut(1, int(bool(replaced)), replaced.added)
-    work.trim_changes(VECTOR_CHANGES_KEPT)
-    return done
-
-
-def _finish(source_id: int, chunking: Chunking, work: Maintenance) -> None:
-    _require_unchanged(source_id, chunking, work)
-    work.sources.set_cut(source_id)
-
-
-def _require_unchanged(source_id: int, chunking: Chunking, work: Maintenance) -> None:
-    """Two runs must not mix: the one that came later goes on, with its own definition."""
-    if work.sources.chunking(source_id).as_dict() != chunking.as_dict():
-        raise Conflict("The chunking was changed again meanwhile; that change is being applied.")

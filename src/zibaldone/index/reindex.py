@@ -16,13 +16,13 @@ from zibaldone.index.embedding import Embedded, Task, embed, keep_vectors
 from zibaldone.index.sweep import enqueue_missing
 from zibaldone.index.worker import IndexWorker
 from zibaldone.limits import (
+    INDEX_BATCH_CHUNKS,
     INDEX_BATCH_DOCUMENTS,
-    INDEX_BATCH_PASSAGES,
     INDEX_SWEEP_DOCUMENTS,
-    VECTOR_CHANGES_KEPT,
 )
+from zibaldone.model.instant import now_us
 from zibaldone.store.port import Store
-from zibaldone.store.upkeep import Maintenance
+from zibaldone.store.upkeep import Upkeep
 
 _POLL_SECONDS = 0.2
 
@@ -30,7 +30,7 @@ _POLL_SECONDS = 0.2
 async def catch_up(store: Store, worker: IndexWorker, report: Callable[[int], None]) -> int:
     """For the model in use: queue what is missing and work on it, with any server that does too.
 
-    Ends when all that was queued then is done or was given up; how many passages it embedded.
+    Ends when all that was queued by then is done or was given up; how many chunks it embedded.
     `report` is told of them as they are done. Raises EmbedderUnavailable as `fill` does.
     """
     try:
@@ -41,14 +41,14 @@ async def catch_up(store: Store, worker: IndexWorker, report: Callable[[int], No
 
 async def _catch_up(store: Store, worker: IndexWorker, report: Callable[[int], None]) -> int:
     await enqueue_missing(store, await worker.model_id())
-    last = await store.maintain(lambda work: work.last_change(), write=False)
+    through_us = now_us()
     embedded = 0
-    while await store.maintain(lambda work: work.queued(last), write=False):
+    while await store.upkeep(lambda work: work.outbox.pending(through_us), write=False):
         done = await worker.drain_once()
-        embedded += done.passages
-        report(done.passages)
-        if done.away is not None:
-            raise _away(done.away)
+        embedded += done.chunks
+        report(done.chunks)
+        if done.unavailable is not None:
+            raise _unavailable(done.unavailable)
         if not done.documents:  # a server has the rest, or it waits for its next try
             await asyncio.sleep(_POLL_SECONDS)
     return embedded
@@ -56,7 +56,7 @@ async def _catch_up(store: Store, worker: IndexWorker, report: Callable[[int], N
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    passages: int
+    chunks: int
     failed: Mapping[str, str]
     """Documents that could not be embedded, and why."""
 
@@ -68,24 +68,25 @@ async def fill(
 
     The outbox and the documents' status belong to the model in use; this touches neither. What
     changes after its document was passed is made up for by the server that begins to use the model.
-    Raises EmbedderUnavailable when the model cannot be had: going on would gain nothing.
+    Raises EmbedderUnavailable when the model is unavailable: going on would gain nothing.
     """
     embedded, after = 0, 0
     failed: dict[int, tuple[str, str]] = {}
-    while page := await store.maintain(partial(_page, model_id, after), write=False):
+    while page := await store.upkeep(partial(_page, model_id, after), write=False):
         lacking = [key for key, lacks in page if lacks]
         for start in range(0, len(lacking), INDEX_BATCH_DOCUMENTS):
             keys = lacking[start : start + INDEX_BATCH_DOCUMENTS]
-            while tasks := await store.maintain(partial(_tasks, model_id, keys), write=False):
+            while tasks := await store.upkeep(partial(_tasks, model_id, keys), write=False):
                 outcomes = await embed(embedder, tasks)
-                await store.maintain(partial(_keep, model_id, outcomes))
-                done = sum(len(one.task.passages) for one in outcomes if one.error is None)
+                await store.upkeep(partial(_keep, model_id, outcomes))
+                done = sum(len(each.task.chunks) for each in outcomes if each.error is None)
                 embedded += done
                 report(done)
-                for one in outcomes:
-                    if one.error is not None:
-                        _require_available(one)
-                        failed[one.task.state.document_key] = one.task.state.document_id, one.error
+                for outcome in outcomes:
+                    if outcome.error is not None:
+                        _require_available(outcome)
+                        state = outcome.task.state
+                        failed[state.document_key] = state.document_id, outcome.error
                 keys = [key for key in keys if key not in failed]
         after = page[-1][0]
     return Filled(embedded, dict(failed.values()))
@@ -93,30 +94,23 @@ async def fill(
 
 def _require_available(failed: Embedded) -> None:
     if failed.unavailable:
-        raise _away(failed.error or "")
+        raise _unavailable(failed.error or "")
 
 
-def _away(reason: str) -> EmbedderUnavailable:
+def _unavailable(reason: str) -> EmbedderUnavailable:
     return EmbedderUnavailable(f"{reason} What is done is kept; the same command goes on.")
 
 
-def _page(model_id: int, after: int, work: Maintenance) -> list[tuple[int, bool]]:
-    return work.lacking_page(model_id, after=after, limit=INDEX_SWEEP_DOCUMENTS)
+def _page(model_id: int, after: int, work: Upkeep) -> list[tuple[int, bool]]:
+    return work.vectors.lacking_page(model_id, after=after, limit=INDEX_SWEEP_DOCUMENTS)
 
 
-def _tasks(model_id: int, keys: list[int], work: Maintenance) -> list[Task]:
-    tasks: list[Task] = []
-    room = INDEX_BATCH_PASSAGES
-    for position, key in enumerate(keys):
-        state = work.document_state(key)
-        if state is not None and state.is_live:
-            share = room // (len(keys) - position)
-            if passages := work.chunks_without_vector(key, model_id, share):
-                room -= len(passages)
-                tasks.append(Task(state, passages))
-    return tasks
+def _tasks(model_id: int, keys: list[int], work: Upkeep) -> list[Task]:
+    states = work.vectors.states(keys)
+    live = [key for key in keys if key in states and states[key].is_live]
+    chunks = work.vectors.chunks_without_vector(live, model_id, INDEX_BATCH_CHUNKS)
+    return [Task(states[key], chunks[key]) for key in live if key in chunks]
 
 
-def _keep(model_id: int, outcomes: list[Embedded], work: Maintenance) -> None:
+def _keep(model_id: int, outcomes: list[Embedded], work: Upkeep) -> None:
     keep_vectors(work, model_id, outcomes)
-    work.trim_changes(VECTOR_CHANGES_KEPT)

@@ -12,14 +12,10 @@ from typing import Any
 from zibaldone.access.principal import Tenant
 from zibaldone.errors import Conflict
 from zibaldone.index import metrics
-from zibaldone.limits import (
-    INDEX_LAG_ALERT_SECONDS,
-    INDEX_SWEEP_DOCUMENTS,
-    VECTOR_CHANGES_KEPT,
-)
+from zibaldone.limits import INDEX_LAG_ALERT_SECONDS, INDEX_SWEEP_DOCUMENTS
 from zibaldone.model.instant import now_us
 from zibaldone.store.port import Store
-from zibaldone.store.upkeep import Maintenance
+from zibaldone.store.upkeep import Upkeep
 
 _WRITTEN_AT_ONCE = 500
 """Rows changed in one transaction: others write in between."""
@@ -36,27 +32,27 @@ async def enqueue_missing(store: Store, model_id: int) -> int:
     index with another model: the queue and the documents' status are that one's.
     """
     queued, after = 0, 0
-    while page := await store.maintain(partial(_unqueued, model_id, after), write=False):
+    while page := await store.upkeep(partial(_unqueued, model_id, after), write=False):
         wanted = [key for key, should_be in page if should_be]
         for start in range(0, len(wanted), _WRITTEN_AT_ONCE):
             keys = wanted[start : start + _WRITTEN_AT_ONCE]
-            queued += await store.maintain(partial(_enqueue, model_id, keys))
+            queued += await store.upkeep(partial(_enqueue, model_id, keys))
         after = page[-1][0]
     return queued
 
 
-def _unqueued(model_id: int, after: int, work: Maintenance) -> list[tuple[int, bool]]:
+def _unqueued(model_id: int, after: int, work: Upkeep) -> list[tuple[int, bool]]:
     _require_turn(work, model_id)
-    return work.unqueued_page(model_id, after=after, limit=INDEX_SWEEP_DOCUMENTS)
+    return work.consistency.unqueued_page(model_id, after=after, limit=INDEX_SWEEP_DOCUMENTS)
 
 
-def _enqueue(model_id: int, keys: list[int], work: Maintenance) -> int:
+def _enqueue(model_id: int, keys: list[int], work: Upkeep) -> int:
     _require_turn(work, model_id)
-    return work.enqueue(keys, model_id, now_us())
+    return work.outbox.enqueue(keys, model_id, now_us())
 
 
-def _require_turn(work: Maintenance, model_id: int) -> None:
-    in_use = work.model_in_use(now_us())
+def _require_turn(work: Upkeep, model_id: int) -> None:
+    in_use = work.models.in_use(now_us())
     if in_use is not None and in_use.model_id != model_id:
         raise Conflict(f"Another process indexes with {in_use.identity}, this one with another.")
 
@@ -75,15 +71,15 @@ class Lag:
 
 
 async def lag(store: Store) -> Lag:
-    found = await store.maintain(lambda work: work.pending_lag(), write=False)
+    waiting = await store.upkeep(lambda work: work.consistency.lag(), write=False)
     at_us = now_us()
 
     def age(instant_us: int | None) -> float:
-        if instant_us is None or not found.pending:
+        if instant_us is None or not waiting.pending:
             return 0.0
         return max(0.0, (at_us - instant_us) / 1e6)
 
-    result = Lag(found.pending, found.failed, age(found.oldest_us), age(found.youngest_us))
+    result = Lag(waiting.pending, waiting.failed, age(waiting.oldest_us), age(waiting.youngest_us))
     metrics.LAG.set(result.oldest_seconds)
     metrics.LAG_YOUNGEST.set(result.youngest_seconds)
     metrics.PENDING.set(result.pending)
@@ -94,12 +90,12 @@ async def lag(store: Store) -> Lag:
 
 async def status(store: Store, model_id: int | None) -> dict[str, Any]:
     """How much is indexed, by which models, and how much waits for how long."""
-    counts, models, failed, in_use = await store.maintain(
+    counts, models, failed, in_use = await store.upkeep(
         lambda work: (
-            work.counts(model_id or 0),
-            work.models(),
-            work.failed_documents(_SHOWN_MAX),
-            work.model_in_use(now_us()),
+            work.consistency.counts(model_id or 0),
+            work.models.all(),
+            work.consistency.failed_documents(_SHOWN_MAX),
+            work.models.in_use(now_us()),
         ),
         write=False,
     )
@@ -126,15 +122,15 @@ async def status(store: Store, model_id: int | None) -> dict[str, Any]:
 async def audit_sync(
     store: Store, model_id: int, *, heal: bool, shown_to: Tenant
 ) -> dict[str, Any]:
-    """Vectors without a passage (orphans), documents said to be ready without vectors (ghosts).
+    """Vectors without a chunk (orphans), documents said to be ready without vectors (ghosts).
 
     The whole store is looked at, but only documents that the caller can see are named.
     """
-    orphans, ghosts, counts = await store.maintain(
+    orphans, ghosts, counts = await store.upkeep(
         lambda work: (
-            work.orphan_vectors(_SHOWN_MAX),
-            work.ghost_documents(model_id, _SHOWN_MAX),
-            work.counts(model_id),
+            work.consistency.orphan_vectors(_SHOWN_MAX),
+            work.consistency.ghost_documents(model_id, _SHOWN_MAX),
+            work.consistency.counts(model_id),
         ),
         write=False,
     )
@@ -161,22 +157,21 @@ async def audit_sync(
 
 async def cleanup_orphans(store: Store, *, dry_run: bool) -> dict[str, Any]:
     if dry_run:
-        found = await store.maintain(
-            lambda work: work.orphan_vectors(_WRITTEN_AT_ONCE), write=False
+        orphans = await store.upkeep(
+            lambda work: work.consistency.orphan_vectors(_WRITTEN_AT_ONCE), write=False
         )
-        is_cut = len(found) == _WRITTEN_AT_ONCE
-        return {"dry_run": True, "found": len(found), "removed": 0, "truncated": is_cut}
+        is_cut = len(orphans) == _WRITTEN_AT_ONCE
+        return {"dry_run": True, "found": len(orphans), "removed": 0, "truncated": is_cut}
     removed = 0
-    while count := await store.maintain(_remove_orphans):
+    while count := await store.upkeep(_remove_orphans):
         removed += count
     return {"dry_run": False, "found": removed, "removed": removed, "truncated": False}
 
 
-def _remove_orphans(work: Maintenance) -> int:
-    found = work.orphan_vectors(_WRITTEN_AT_ONCE)
-    work.delete_vectors(found)
-    work.trim_changes(VECTOR_CHANGES_KEPT)
-    return len(found)
+def _remove_orphans(work: Upkeep) -> int:
+    orphans = work.consistency.orphan_vectors(_WRITTEN_AT_ONCE)
+    work.vectors.delete(orphans)
+    return len(orphans)
 
 
 async def drop_other_models(store: Store, model_id: int) -> int:
@@ -185,15 +180,15 @@ async def drop_other_models(store: Store, model_id: int) -> int:
     Those of a model that a process indexes with stay: it would make them all again.
     """
     dropped = 0
-    in_use = await store.maintain(lambda work: work.model_in_use(now_us()), write=False)
+    in_use = await store.upkeep(lambda work: work.models.in_use(now_us()), write=False)
     kept = {model_id} | (set() if in_use is None else {in_use.model_id})
-    for model in await store.maintain(lambda work: work.models(), write=False):
+    for model in await store.upkeep(lambda work: work.models.all(), write=False):
         if model.model_id not in kept:
             drop = partial(_drop_page, model.model_id)
-            while count := await store.maintain(drop):
+            while count := await store.upkeep(drop):
                 dropped += count
     return dropped
 
 
-def _drop_page(model_id: int, work: Maintenance) -> int:
-    return work.drop_vectors(model_id, _DROPPED_AT_ONCE)
+def _drop_page(model_id: int, work: Upkeep) -> int:
+    return work.vectors.drop(model_id, _DROPPED_AT_ONCE)

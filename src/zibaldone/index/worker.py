@@ -1,8 +1,9 @@
 """The worker: takes changes from the outbox, embeds what is new, and says when it is done.
 
-A change is leased, not removed, so that a crash at any point only means that somebody does it
-again; doing it again embeds only what still lacks a vector. Vectors and the status `ready` are
-written in one transaction, and only for the revision that was read.
+A change is leased, not removed: after a crash at any point another worker does it again, and
+embeds only what still lacks a vector. Vectors and the status `ready` are written in one
+transaction, and only for the revision that was read. A transaction may run twice or fail at its
+commit, so it only returns outcomes; they are logged and counted afterwards.
 """
 
 from __future__ import annotations
@@ -11,9 +12,8 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from zibaldone.embed.port import Embedder
 from zibaldone.errors import ZibaldoneError
@@ -23,17 +23,16 @@ from zibaldone.index.ownership import Ownership
 from zibaldone.index.sweep import enqueue_missing
 from zibaldone.limits import (
     INDEX_AWAY_SECONDS_MAX,
+    INDEX_BATCH_CHUNKS,
     INDEX_BATCH_DOCUMENTS,
-    INDEX_BATCH_PASSAGES,
     INDEX_LEASE_SECONDS,
     INDEX_RENEW_SECONDS,
     INDEX_TRIES_MAX,
     REINDEX_EVERY_SECONDS,
-    VECTOR_CHANGES_KEPT,
 )
 from zibaldone.model.instant import now_us
 from zibaldone.store.port import Store
-from zibaldone.store.upkeep import Claim, LeasedChange, Maintenance
+from zibaldone.store.upkeep import Claim, DocumentState, Failure, LeasedChange, Upkeep
 
 _log = logging.getLogger("zibaldone.index")
 
@@ -53,11 +52,23 @@ class Batch:
     """What one round did."""
 
     documents: int = 0
-    passages: int = 0
+    chunks: int = 0
     """Embedded, not merely looked at."""
     failed: int = 0
-    away: str | None = None
-    """Why the model could not be had at all; its documents wait and are counted nowhere above."""
+    unavailable: str | None = None
+    """Why the model was unavailable, if it was; its documents wait and are not counted above."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one change: collected in the transaction, logged after its commit."""
+
+    name: str
+    document_id: str
+    chunks: int = 0
+    """Embedded."""
+    reason: str = ""
+    """Why it failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +76,8 @@ class _Leased:
     count: int
     """Documents that were taken, those with nothing left to do included."""
     tasks: Sequence[tuple[LeasedChange, Task]] = ()
+    outcomes: Sequence[Outcome] = ()
+    """Of those that nothing was left to do for."""
 
     @property
     def changes(self) -> list[LeasedChange]:
@@ -81,8 +94,8 @@ class IndexWorker:
         self._model_id: int | None = None
         self._ownership = Ownership(store, clock)
         self._wake = asyncio.Event()
-        self._away_pause_s = 0.0
-        self._away_until_us = 0
+        self._pause_s = 0.0
+        self._paused_until_us = 0
         self._sweep_at_s = 0.0
 
     def wake(self) -> None:
@@ -140,86 +153,82 @@ class IndexWorker:
 
     async def _is_due(self) -> bool:
         at_us = self._clock()
-        return await self._store.maintain(lambda work: work.has_due(at_us), write=False)
-
-    async def load_vectors(self) -> None:
-        """Read the vectors ahead of the first search; without it that search would wait."""
-        try:
-            await self._store.load_vectors(self._embedder.identity)
-        except ZibaldoneError as error:
-            _log.warning("the vectors were not read ahead: %s [%s]", error.message, error.code)
+        return await self._store.upkeep(lambda work: work.outbox.has_due(at_us), write=False)
 
     async def model_id(self) -> int:
         if self._model_id is None:
             identity, dimensions = self._embedder.identity, self._embedder.dimensions
-            self._model_id = await self._store.maintain(
-                lambda work: work.model_id(identity, dimensions, now_us())
+            self._model_id = await self._store.upkeep(
+                lambda work: work.models.id(identity, dimensions, now_us())
             )
         return self._model_id
 
     async def drain(self) -> Batch:
         """Deal with everything that is due now."""
-        documents = passages = failed = 0
+        documents = chunks = failed = 0
         try:
             while (done := await self.drain_once()).documents:
                 documents += done.documents
-                passages += done.passages
+                chunks += done.chunks
                 failed += done.failed
         finally:
             await self.resign()
-        return Batch(documents, passages, failed)
+        return Batch(documents, chunks, failed)
 
     async def drain_once(self) -> Batch:
         """Deal with a few documents; none: there was nothing to do."""
-        if self._clock() < self._away_until_us:
+        if self._clock() < self._paused_until_us:
             return Batch()
         model_id = await self.model_id()
         until_us = self._lease_end_us()
         # One is enough to see whether the model is back; and if it is the document that makes the
-        # model go away, its neighbours do not share its fate.
-        limit = 1 if self._away_pause_s else INDEX_BATCH_DOCUMENTS
+        # model unavailable, the others are not held up by it.
+        limit = 1 if self._pause_s else INDEX_BATCH_DOCUMENTS
 
-        def lease(work: Maintenance) -> tuple[Claim, _Leased]:
+        def lease(work: Upkeep) -> tuple[Claim, _Leased]:
             claim = self._ownership.claim(work, model_id)
             if claim.rival is not None:
                 return claim, _Leased(0)
             return claim, _lease(work, model_id, limit, self._clock(), until_us)
 
-        claim, leased = await self._store.maintain(lease)
+        claim, leased = await self._store.upkeep(lease)
         self._ownership.note(claim)
+        _log_outcomes(leased.outcomes)
         if not leased.tasks:
             return Batch(leased.count)
         async with self._holding(leased.changes):
-            outcomes = await embed(self._embedder, [task for _, task in leased.tasks])
-        away_s = self._rest(outcomes)
-        kept = list(zip(leased.changes, outcomes, strict=True))
+            embedded = await embed(self._embedder, [task for _, task in leased.tasks])
+        wait_s = self._rest(embedded)
+        by_change = list(zip(leased.changes, embedded, strict=True))
 
-        def keep(work: Maintenance) -> Claim:
+        def keep(work: Upkeep) -> tuple[Claim, list[Outcome]]:
             claim = self._ownership.claim(work, model_id)
             if claim.rival is None:
-                _keep(work, model_id, kept, self._clock(), away_s)
-            else:  # it was asleep for so long that others took over; queue and status are theirs
-                keep_vectors(work, model_id, outcomes)
-            return claim
+                return claim, _keep(work, model_id, by_change, self._clock(), wait_s)
+            # It was asleep for so long that others took over: queue and status are theirs.
+            keep_vectors(work, model_id, embedded)
+            return claim, []
 
-        self._ownership.note(await self._store.maintain(keep))
-        return _batch(leased.count, outcomes)
+        claim, outcomes = await self._store.upkeep(keep)
+        self._ownership.note(claim)
+        _log_outcomes(outcomes)
+        return _batch(leased.count, embedded)
 
     def _rest(self, outcomes: Sequence[Embedded]) -> float:
-        """How long documents wait for a model that cannot be had; 0 where it can.
+        """How long documents wait for a model that is unavailable; 0 if it is not.
 
-        The worker itself is back in half the time: so others get a turn before those do.
+        The worker itself is back in half the time, so that others get a turn before those do.
         """
-        away = [one for one in outcomes if one.unavailable]
-        if not away:
-            if any(one.vectors is not None for one in outcomes):
-                self._away_pause_s = 0.0
+        waiting = [outcome for outcome in outcomes if outcome.unavailable]
+        if not waiting:
+            if any(outcome.vectors is not None for outcome in outcomes):
+                self._pause_s = 0.0
             return 0.0
-        self._away_pause_s = min(self._away_pause_s * 2 or 2.0, INDEX_AWAY_SECONDS_MAX)
-        asked_s = max(one.wait_seconds for one in away)
-        rest_s = max(self._away_pause_s / 2, asked_s)
-        self._away_until_us = self._clock() + int(rest_s * _SECOND_US)
-        return max(self._away_pause_s, asked_s)
+        self._pause_s = min(self._pause_s * 2 or 2.0, INDEX_AWAY_SECONDS_MAX)
+        asked_s = max(outcome.wait_seconds for outcome in waiting)
+        rest_s = max(self._pause_s / 2, asked_s)
+        self._paused_until_us = self._clock() + int(rest_s * _SECOND_US)
+        return max(self._pause_s, asked_s)
 
     def _lease_end_us(self) -> int:
         return self._clock() + int(INDEX_LEASE_SECONDS * _SECOND_US)
@@ -232,112 +241,148 @@ class IndexWorker:
             yield
         except asyncio.CancelledError:
             with contextlib.suppress(ZibaldoneError):
-                await self._store.maintain(partial(_release, changes))
+                await self._store.upkeep(lambda work: work.outbox.release(changes))
             raise
         finally:
             renewing.cancel()
 
     async def _renew(self, changes: Sequence[LeasedChange]) -> None:
-        def renew(work: Maintenance) -> Claim:
+        def renew(work: Upkeep) -> Claim:
             claim = self._ownership.claim(work, model_id)
             until_us = self._lease_end_us()
-            for change in changes if claim.rival is None else ():
-                work.renew(change, until_us)
+            if changes and claim.rival is None:
+                work.outbox.renew(changes, until_us)
             return claim
 
         model_id = await self.model_id()
         while True:
             await asyncio.sleep(INDEX_RENEW_SECONDS)
             try:
-                self._ownership.note(await self._store.maintain(renew))
+                self._ownership.note(await self._store.upkeep(renew))
             except ZibaldoneError as error:
                 _log.warning("leases were not renewed: %s [%s]", error.message, error.code)
 
 
-def _release(changes: Sequence[LeasedChange], work: Maintenance) -> None:
-    for change in changes:
-        work.release(change)
-
-
 def _batch(documents: int, outcomes: Sequence[Embedded]) -> Batch:
-    away = [one for one in outcomes if one.unavailable]
+    waiting = [outcome for outcome in outcomes if outcome.unavailable]
     return Batch(
-        documents=documents - len(away),
-        passages=sum(len(one.task.passages) for one in outcomes if one.error is None),
-        failed=sum(one.error is not None for one in outcomes) - len(away),
-        away=away[0].error if away else None,
+        documents=documents - len(waiting),
+        chunks=sum(len(outcome.task.chunks) for outcome in outcomes if outcome.error is None),
+        failed=sum(outcome.error is not None for outcome in outcomes) - len(waiting),
+        unavailable=waiting[0].error if waiting else None,
     )
 
 
-def _lease(work: Maintenance, model_id: int, limit: int, at_us: int, until_us: int) -> _Leased:
+def _lease(work: Upkeep, model_id: int, limit: int, at_us: int, until_us: int) -> _Leased:
     """Take documents, settle those with nothing to embed, and share the batch among the others."""
-    changes = work.lease(limit=limit, now_us=at_us, leased_until_us=until_us)
-    tasks: list[tuple[LeasedChange, Task]] = []
-    room = INDEX_BATCH_PASSAGES
-    for position, change in enumerate(changes):
-        state = work.document_state(change.document_key)
+    changes = work.outbox.lease(limit=limit, now_us=at_us, leased_until_us=until_us)
+    states = work.vectors.states(change.document_key for change in changes)
+    settled: list[LeasedChange] = []
+    ended: list[tuple[LeasedChange, DocumentState]] = []
+    open_changes: list[tuple[LeasedChange, DocumentState]] = []
+    outcomes: list[Outcome] = []
+    for change in changes:
+        state = states.get(change.document_key)
         if state is None:
-            work.finish(change)
+            settled.append(change)
         elif not state.is_live or state.vector_status == "skipped":
-            work.finish(change)  # its passages and vectors went with the write that removed it
-            _told("skipped" if state.is_live else "removed", state.document_id)
+            settled.append(change)  # its chunks and vectors went with the write that removed it
+            outcomes.append(Outcome("skipped" if state.is_live else "removed", state.document_id))
         elif change.attempts > INDEX_TRIES_MAX:
-            _give_up(work, change, Task(state, ()), _ENDED)
+            ended.append((change, state))
         else:
-            share = room // (len(changes) - position)
-            passages = work.chunks_without_vector(change.document_key, model_id, share)
-            room -= len(passages)
-            tasks.append((change, Task(state, passages)))
-    return _Leased(len(changes), tasks)
+            open_changes.append((change, state))
+    if settled:
+        work.outbox.finish(settled)
+    outcomes += _give_up(work, [(change, state, _ENDED) for change, state in ended])
+    keys = [change.document_key for change, _ in open_changes]
+    chunks = work.vectors.chunks_without_vector(keys, model_id, INDEX_BATCH_CHUNKS) if keys else {}
+    tasks = [
+        (change, Task(state, chunks.get(change.document_key, ()))) for change, state in open_changes
+    ]
+    return _Leased(len(changes), tasks, outcomes)
 
 
 def _keep(
-    work: Maintenance,
+    work: Upkeep,
     model_id: int,
-    outcomes: Sequence[tuple[LeasedChange, Embedded]],
+    embedded: Sequence[tuple[LeasedChange, Embedded]],
     at_us: int,
-    away_s: float,
-) -> None:
-    for change, embedded in outcomes:
-        if embedded.unavailable:
-            error = embedded.error or ""
-            work.wait(change, not_before_us=at_us + int(away_s * _SECOND_US), error=error)
-            _told("waits", embedded.task.state.document_id, reason=error)
-            continue
-        if embedded.error is not None:
-            _postpone(work, change, embedded, at_us)
-            continue
-        task, state = embedded.task, embedded.task.state
-        keep_vectors(work, model_id, [embedded])
-        if work.lacks_vectors(state.document_key, model_id):
-            work.release(change)  # long, or changed meanwhile: the next round goes on with it
-            _told("begun", state.document_id, len(task.passages))
-        else:
-            work.set_ready(state.document_key, state.revision)
-            work.finish(change)
-            _told("ready", state.document_id, len(task.passages))
-    work.trim_changes(VECTOR_CHANGES_KEPT)
+    wait_s: float,
+) -> list[Outcome]:
+    done = [(change, each.task) for change, each in embedded if each.error is None]
+    keep_vectors(work, model_id, (each for _, each in embedded))
+    outcomes = _settle(work, model_id, done) if done else []
+    failed = [(change, each) for change, each in embedded if each.error is not None]
+    waiting = [(change, each) for change, each in failed if each.unavailable]
+    if waiting:
+        until_us = at_us + int(wait_s * _SECOND_US)
+        work.outbox.wait(Failure(change, each.error or "", until_us) for change, each in waiting)
+        outcomes += (_failed("waits", each) for _, each in waiting)
+    return outcomes + _postpone(
+        work, [(change, each) for change, each in failed if not each.unavailable], at_us
+    )
 
 
-def _postpone(work: Maintenance, change: LeasedChange, failed: Embedded, at_us: int) -> None:
-    """Later, and then less and less soon; in the end it is set aside with its reason."""
-    error = failed.error or ""
-    if change.attempts >= INDEX_TRIES_MAX:
-        _give_up(work, change, failed.task, error)
-    else:
-        wait_us = int(2.0**change.attempts * _SECOND_US)
-        work.retry(change, not_before_us=at_us + wait_us, error=error)
-        _told("retry", failed.task.state.document_id, reason=error)
+def _settle(
+    work: Upkeep, model_id: int, done: Sequence[tuple[LeasedChange, Task]]
+) -> list[Outcome]:
+    """Documents whose chunks all have vectors are ready; the others are released."""
+    lacking = work.vectors.lacking([change.document_key for change, _ in done], model_id)
+    ready = [(change, task) for change, task in done if change.document_key not in lacking]
+    if ready:
+        work.vectors.set_ready((task.state.document_key, task.state.revision) for _, task in ready)
+        work.outbox.finish(change for change, _ in ready)
+    if lacking:  # long, or changed meanwhile: the next round goes on with it
+        work.outbox.release(change for change, _ in done if change.document_key in lacking)
+    return [
+        Outcome(
+            "begun" if change.document_key in lacking else "ready",
+            task.state.document_id,
+            len(task.chunks),
+        )
+        for change, task in done
+    ]
 
 
-def _give_up(work: Maintenance, change: LeasedChange, task: Task, error: str) -> None:
-    work.park(change, error)
-    work.set_error(task.state.document_key, task.state.revision, error)
-    _told("error", task.state.document_id, reason=error)
+def _postpone(
+    work: Upkeep, failed: Sequence[tuple[LeasedChange, Embedded]], at_us: int
+) -> list[Outcome]:
+    """Retry with back-off; after the last attempt, set aside with the reason."""
+    retried = [(change, each) for change, each in failed if change.attempts < INDEX_TRIES_MAX]
+    if retried:
+        work.outbox.retry(
+            Failure(change, each.error or "", at_us + int(2.0**change.attempts * _SECOND_US))
+            for change, each in retried
+        )
+    given_up = [
+        (change, each.task.state, each.error or "")
+        for change, each in failed
+        if change.attempts >= INDEX_TRIES_MAX
+    ]
+    return [*(_failed("retry", each) for _, each in retried), *_give_up(work, given_up)]
 
 
-def _told(outcome: str, document_id: str, passages: int = 0, reason: str = "") -> None:
-    """One line for each change that was dealt with: the document and the outcome, no content."""
-    metrics.indexed(outcome)
-    level = logging.WARNING if reason else logging.INFO
-    _log.log(level, "%s: %s, %d embedded %s", document_id, outcome, passages, reason)
+def _give_up(
+    work: Upkeep, failed: Sequence[tuple[LeasedChange, DocumentState, str]]
+) -> list[Outcome]:
+    if not failed:
+        return []
+    work.outbox.park(Failure(change, error) for change, _, error in failed)
+    work.vectors.set_error(
+        (state.document_key, state.revision, error) for _, state, error in failed
+    )
+    return [Outcome("error", state.document_id, reason=error) for _, state, error in failed]
+
+
+def _failed(name: str, embedded: Embedded) -> Outcome:
+    return Outcome(name, embedded.task.state.document_id, reason=embedded.error or "")
+
+
+def _log_outcomes(outcomes: Iterable[Outcome]) -> None:
+    """Count each change that was dealt with, and log its document and outcome, but no content."""
+    for outcome in outcomes:
+        metrics.indexed(outcome.name)
+        level = logging.WARNING if outcome.reason else logging.INFO
+        details = outcome.document_id, outcome.name, outcome.chunks, outcome.reason
+        _log.log(level, "%s: %s, %d embedded %s", *details)

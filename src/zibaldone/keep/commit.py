@@ -1,4 +1,4 @@
-"""Where every change becomes durable: document, revision, passages, outbox and audit together."""
+"""Where every change becomes durable: document, revision, chunks, outbox and audit together."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from dataclasses import dataclass
 
 from zibaldone.errors import NotFound
 from zibaldone.model.document import Document, VectorStatus
+from zibaldone.model.facets import Facets
 from zibaldone.model.instant import now_us
 from zibaldone.store.port import AuditEntry, Reader, Writer
 from zibaldone.text.chunk import Chunk, cut
+from zibaldone.text.chunk_changes import chunk_changes
+from zibaldone.text.facets import facets_of
 
 VECTOR_SKIP_PREFIXES = ("operations/tasks/comments/", "registries/")
 """High-churn records that are found by path and keyword, not by meaning (the seed's rule)."""
@@ -28,7 +31,11 @@ def commit(writer: Writer, before: Document | None, after: Document, actor: Acto
         stored = writer.documents.insert(after)
     else:
         stored = writer.documents.replace(before, after)
-    writer.lexical.replace(stored, _passages(writer, stored))
+    writer.documents.put_facets(stored, _facets(stored))
+    chunks = chunk_changes(
+        writer.chunks.stored(stored), stored.title, _wanted_chunks(writer, stored)
+    )
+    writer.chunks.apply(stored, chunks)
     writer.outbox.add(stored, "index" if stored.is_live else "remove")
     writer.audit.add(
         AuditEntry(
@@ -44,7 +51,13 @@ def commit(writer: Writer, before: Document | None, after: Document, actor: Acto
     return stored
 
 
-def _passages(writer: Writer, document: Document) -> list[Chunk]:
+def _facets(document: Document) -> Facets | None:
+    if not document.is_live:
+        return None
+    return facets_of(document.tags, document.metadata, document.created_at_us)
+
+
+def _wanted_chunks(writer: Writer, document: Document) -> list[Chunk]:
     """Asked for in the transaction itself: a source's new definition holds from the next write."""
     if not document.is_live:
         return []

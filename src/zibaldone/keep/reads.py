@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
-from zibaldone.errors import InvalidArgument, ResponseTooLarge
+from zibaldone.errors import InvalidArgument, NotFound, ResponseTooLarge
 from zibaldone.limits import (
     LIST_OFFSET_MAX,
     READ_CHARS_MAX,
     READ_CUT_CHARS,
     READ_LINES_MAX,
 )
+from zibaldone.model.document import DocumentHead, DocumentPart
 from zibaldone.store.port import Listing, Reader
 
 
@@ -40,6 +42,14 @@ class Excerpt:
 
 def preview(body: str) -> Excerpt:
     return Excerpt(body[:READ_CUT_CHARS], len(body) > READ_CUT_CHARS)
+
+
+def live_part(reader: Reader, document_id: str, chars_max: int = READ_CUT_CHARS) -> DocumentPart:
+    """The beginning of a document, however long it is, at the same small cost."""
+    part = reader.documents.peek(document_id, chars_max)
+    if part is None or not part.is_live:
+        raise NotFound(f"There is no document {document_id!r}.", document_id=document_id)
+    return part
 
 
 def excerpt(body: str, wanted: Range) -> Excerpt:
@@ -71,12 +81,23 @@ def _lines(body: str, first: int, count: int) -> Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    items_json: str
-    count: int
+    listing: Listing
     truncated: bool
     """The bytes allowed or the largest offset cut the page or the way to the next one."""
     next_offset: int | None
     next_cursor: str | None
+
+    @property
+    def items_json(self) -> str:
+        return self.listing.to_json()
+
+    @property
+    def heads(self) -> Sequence[DocumentHead]:
+        return self.listing.heads
+
+    @property
+    def count(self) -> int:
+        return self.listing.count
 
     def items(self) -> list[dict[str, Any]]:
         items: list[dict[str, Any]] = orjson.loads(self.items_json)
@@ -87,27 +108,26 @@ def list_page(
     reader: Reader, prefix: str, *, limit: int, offset: int, cursor: str | None, bytes_max: int
 ) -> Page:
     after = None if cursor is None else _read_cursor(cursor, prefix)
-    found = reader.documents.listing(prefix, after=after, offset=offset, limit=limit)
-    page = _cut(found, bytes_max)
+    whole = reader.documents.listing(prefix, after=after, offset=offset, limit=limit)
+    page = _cut(whole, bytes_max)
     next_offset = offset + page.count if page.has_more and cursor is None else None
     beyond = next_offset is not None and next_offset > LIST_OFFSET_MAX
     return Page(
-        items_json=page.items_json,
-        count=page.count,
-        truncated=page.count < found.count or beyond,
+        listing=page,
+        truncated=page.count < whole.count or beyond,
         next_offset=None if beyond else next_offset,
         next_cursor=_write_cursor(prefix, page.last_id) if page.has_more else None,
     )
 
 
-def _cut(found: Listing, bytes_max: int) -> Listing:
+def _cut(listing: Listing, bytes_max: int) -> Listing:
     """As much of the page as an answer of that size can hold."""
-    if len(found.items_json.encode()) <= bytes_max:
-        return found
-    items = orjson.loads(found.items_json)
+    if len(listing.to_json().encode()) <= bytes_max:
+        return listing
+    heads = listing.heads
     kept, size_bytes = 0, 0
-    for item in items:
-        size_bytes += len(orjson.dumps(item)) + 1
+    for head in heads:
+        size_bytes += len(orjson.dumps(head)) + 1
         if size_bytes > bytes_max:
             break
         kept += 1
@@ -115,8 +135,7 @@ def _cut(found: Listing, bytes_max: int) -> Listing:
         raise ResponseTooLarge(
             f"Not even one item fits into {bytes_max} bytes.", bytes_max=bytes_max
         )
-    more = found.has_more or kept < found.count
-    return Listing(orjson.dumps(items[:kept]).decode(), kept, items[kept - 1]["document_id"], more)
+    return Listing(heads[:kept], has_more=listing.has_more or kept < len(heads))
 
 
 def _write_cursor(prefix: str, last_id: str | None) -> str:

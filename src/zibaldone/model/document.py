@@ -16,10 +16,11 @@ KB_SOURCE_ID = 1
 MIME_DEFAULT = "text/markdown"
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentFields:
+    """Everything of a document but its body."""
+
     document_id: str
-    body: str
     title: str
     tags: tuple[str, ...]
     parent_id: str | None
@@ -37,15 +38,33 @@ class Document:
     vector_status: VectorStatus = "pending"
     vector_error: str | None = None
     storage_key: int | None = field(default=None, compare=False)
-    """The backend's own handle; None until it is stored."""
+    """The engine's own handle; None until it is stored."""
 
     @property
     def is_live(self) -> bool:
         return self.deleted_at_us is None
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document(DocumentFields):
+    body: str
+
     @property
     def content_hash(self) -> bytes:
         return content_hash(self.body)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentPart(DocumentFields):
+    """A document with the beginning of its body."""
+
+    beginning: str
+    content_chars: int
+    """How long the whole body is."""
+
+    @property
+    def is_whole(self) -> bool:
+        return len(self.beginning) == self.content_chars
 
 
 @dataclass(frozen=True, slots=True)

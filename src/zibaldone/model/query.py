@@ -1,8 +1,38 @@
-"""What a search may be restricted to."""
+"""What a search asks for, and what it may be restricted to."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What a search asks for. Words are as written, case folded; `text.lookups` has their forms.
+
+    | written          | field       | meaning                                           |
+    |------------------|-------------|---------------------------------------------------|
+    | `word`           | terms       | wanted; the more of them the better               |
+    | `wor*`           | prefixes    | any word that begins so (two characters or more)  |
+    | `"two words"`    | phrases     | required, side by side                            |
+    | `title:word`     | title_terms | required in the title                             |
+    | `-word` `-"a b"` | excluded    | must not be there                                 |
+
+    Everything else is literal: AND, OR, NEAR, brackets, a quote without its partner, `-` inside a
+    word. Words of unspaced scripts become overlapping pairs of characters. A query that only
+    excludes asks for nothing and finds nothing.
+    """
+
+    terms: tuple[str, ...] = ()
+    phrases: tuple[tuple[str, ...], ...] = ()
+    excluded: tuple[tuple[str, ...], ...] = ()
+    title_terms: tuple[str, ...] = ()
+    prefixes: tuple[str, ...] = ()
+    ignored: int = 0
+    """Words left out because the query needed more than QUERY_TERMS_MAX lookups."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.terms or self.phrases or self.title_terms or self.prefixes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +49,7 @@ class Filter:
     """The least metadata `Score` (votes of a post), not a relevance."""
     post_type_ids: tuple[int, ...] | None = None
     tags_any: tuple[str, ...] | None = None
+    """Folded and each once (`text.facets.folded_tags`), like the next."""
     tags_all: tuple[str, ...] | None = None
     created_after_us: int | None = None
     created_before_us: int | None = None

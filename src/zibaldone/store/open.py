@@ -1,15 +1,60 @@
-"""Where the data is → the backend that keeps it."""
+"""Where the data is → the engine that keeps it."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+from zibaldone.errors import ConfigurationError
 from zibaldone.limits import Limits
-from zibaldone.store.port import Store
+from zibaldone.store.port import Store, StorePlace
+from zibaldone.store.sqlite.place import place_of
 from zibaldone.store.sqlite.store import SqliteStore
 
 DATABASE_NAME = "zibaldone.db"
 
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]+):", re.IGNORECASE)  # two letters: C:\ is a drive
 
-def open_store(data_dir: Path, limits: Limits) -> Store:
-    return SqliteStore(data_dir / DATABASE_NAME, limits)
+
+def store_url(data: Path, url: str = "") -> str:
+    """The setting `store`, or where it is empty the database file in the data folder."""
+    if url:
+        return url
+    path = str(data / DATABASE_NAME)
+    return f"sqlite://{path}" if path.startswith("/") else f"sqlite:{path}"
+
+
+def open_store(url: str, limits: Limits) -> Store:
+    """Open the store at a path, `sqlite:PATH` or `postgresql://…`, and make it if it is new."""
+    return SqliteStore(_sqlite_path(url), limits)
+
+
+def inspect_store(url: str) -> StorePlace:
+    """Look at a store without opening it; nothing is made or changed."""
+    return place_of(_sqlite_path(url))
+
+
+def _sqlite_path(url: str) -> Path:
+    match = _SCHEME.match(url)
+    scheme = match[1].lower() if match else ""
+    # What follows the scheme may hold a password, so that no message repeats it.
+    if scheme in ("postgresql", "postgres"):
+        raise ConfigurationError(
+            "store: the PostgreSQL engine is not part of this version. "
+            "Give the path of an SQLite file, or leave it empty."
+        )
+    if scheme not in ("", "sqlite"):
+        raise ConfigurationError(
+            f"store: there is no engine for {scheme}: URLs. Give a path or sqlite:PATH."
+        )
+    path = url.removeprefix(match[0]) if match else url
+    if path.startswith("//"):
+        if not path.startswith("///"):
+            raise ConfigurationError("store: sqlite: takes a path, not a host.")
+        path = path[2:]
+    if not path or path.endswith(("/", "\\")):
+        raise ConfigurationError("store: the path must name a file.")
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise ConfigurationError("store: the path begins with the home of no user.") from None

@@ -8,17 +8,20 @@ to one `Tenant`: what lies outside it does not exist for them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
+import orjson
+
 from zibaldone.access.key import ApiKey
 from zibaldone.access.principal import Tenant
-from zibaldone.model.document import Document, DocumentHead, Revision
-from zibaldone.model.query import NO_FILTER, Filter
-from zibaldone.store.upkeep import Maintenance, SourceReads
-from zibaldone.text.chunk import Chunk
-from zibaldone.text.tokens import Query
+from zibaldone.model.chunk import ChunkChanges, ChunkView, StoredChunk
+from zibaldone.model.document import Document, DocumentHead, DocumentPart, Revision
+from zibaldone.model.facets import Facets
+from zibaldone.model.job import Job, JobState, NewJob
+from zibaldone.model.query import NO_FILTER, Filter, Query
+from zibaldone.store.upkeep import SourceDefinitions, Upkeep
 
 if TYPE_CHECKING:  # numpy is loaded by the first search, not by the first import
     from zibaldone.model.vector import Vectors
@@ -27,28 +30,7 @@ T = TypeVar("T")
 
 
 Scored = tuple[int, float]
-"""A passage's key and its score; a higher score is a better match."""
-
-
-@dataclass(frozen=True, slots=True)
-class PassageView:
-    """A passage with what is shown of it and of its document."""
-
-    chunk_key: int
-    document_id: str
-    chunk_index: int
-    title: str
-    heading: str
-    text: str
-    start: int
-    source_id: int
-    source_name: str
-    metadata: Mapping[str, Any]
-    tags: tuple[str, ...]
-
-    @property
-    def chunk_id(self) -> str:
-        return f"{self.document_id}#{self.chunk_index}"
+"""A chunk's key and its score; a higher score is a better match."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +43,36 @@ class SourceCounts:
     chunks: int
 
 
-@dataclass(frozen=True, slots=True)
 class Listing:
-    """A page of documents, already JSON: databases write it in a third of the time we would take.
+    """A page of documents, as values and as the JSON that a client is sent.
 
-    An item has document_id, parent_id, title, tags and revision.
+    An engine may return a subclass that writes the JSON itself: some databases do that in a third
+    of the time we would take. It then makes the heads when they are asked for.
     """
 
-    items_json: str
-    count: int
-    last_id: str | None
-    has_more: bool
+    __slots__ = ("_heads", "has_more")
+
+    def __init__(self, heads: Sequence[DocumentHead], has_more: bool) -> None:
+        self._heads = heads
+        self.has_more = has_more
+        """There are documents after the last of these."""
+
+    @property
+    def heads(self) -> Sequence[DocumentHead]:
+        return self._heads
+
+    @property
+    def count(self) -> int:
+        return len(self.heads)
+
+    @property
+    def last_id(self) -> str | None:
+        """What to ask for the next page after; None: the page is empty."""
+        return self.heads[-1].document_id if self.heads else None
+
+    def to_json(self) -> str:
+        """An array; an item has document_id, parent_id, title, tags and revision, in this order."""
+        return orjson.dumps(list(self.heads)).decode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +96,33 @@ class StoreCheck:
     facts: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class StorePlace:
+    """What can be said of a store without opening it."""
+
+    engine: str
+    version: str
+    description: str
+    is_made: bool
+    """False: it is made when it is first opened."""
+    problem: str = ""
+    """Why it cannot be opened, as far as can be seen from outside."""
+    advice: str = ""
+    """What to do about it."""
+    recovery: str = ""
+    """What to do when its content is damaged."""
+
+
 class DocumentReads(Protocol):
     def get(self, document_id: str) -> Document | None:
         """The document, also when it is deleted."""
+        ...
+
+    def peek(self, document_id: str, chars_max: int) -> DocumentPart | None:
+        """Like `get`, with only the first `chars_max` characters of the body.
+
+        It reads no more than it gives: what it costs does not depend on how long the body is.
+        """
         ...
 
     def heads(
@@ -109,7 +134,7 @@ class DocumentReads(Protocol):
     def listing(
         self, prefix: str, *, after: str | None = None, offset: int = 0, limit: int
     ) -> Listing:
-        """The same, as it is shown."""
+        """The same as a page that knows whether there is more."""
         ...
 
 
@@ -120,6 +145,10 @@ class DocumentWrites(DocumentReads, Protocol):
 
     def replace(self, before: Document, after: Document) -> Document:
         """Make `after` current and keep `before` as a revision."""
+        ...
+
+    def put_facets(self, document: Document, facets: Facets | None) -> None:
+        """Make these what the document is filtered by; None: it cannot be found any more."""
         ...
 
 
@@ -141,34 +170,58 @@ class LexicalReads(Protocol):
         wanted: Filter = NO_FILTER,
         enough: int | None = None,
     ) -> list[Scored]:
-        """The best passages of live documents that pass the filter, best first.
+        """The best chunks of live documents that pass the filter, best first.
 
         A large index may be searched in steps, rarer words first; `enough` says at how many
-        passages no further step is worth its time, if that is before `limit`.
+        chunks no further step is worth its time, if that is before `limit`.
         """
         ...
 
     def matching(self, query: Query, chunk_keys: Iterable[int]) -> set[int]:
-        """Those of these passages that the query would find."""
+        """Those of these chunks that the query would find."""
+        ...
+
+
+class ChunkReads(Protocol):
+    def views(self, chunk_keys: Iterable[int]) -> dict[int, ChunkView]:
+        """What can be shown of these chunks; those that are gone are left out."""
+        ...
+
+    def views_at(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], ChunkView]:
+        """The same by document id and number of the chunk in it."""
         ...
 
     def documents_of(self, chunk_keys: Iterable[int]) -> dict[int, str]:
-        """The document that each of these passages is of; those that are gone are left out."""
-        ...
-
-    def passages(self, chunk_keys: Iterable[int]) -> dict[int, PassageView]:
-        """What can be shown of these passages; those that are gone are left out."""
-        ...
-
-    def passages_at(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], PassageView]:
-        """The same by document and number."""
+        """The document of each of these chunks; those that are gone are left out."""
         ...
 
     def source_names(self, document_ids: Iterable[str]) -> dict[str, str]:
-        """Which source each of these documents is of."""
+        """The name of the source of each of these documents."""
         ...
 
-    def sources(self) -> list[SourceCounts]: ...
+
+class ChunkWrites(ChunkReads, Protocol):
+    def stored(self, document: Document) -> list[StoredChunk]:
+        """What is stored of a document's chunks, in their order."""
+        ...
+
+    def apply(self, document: Document, changes: ChunkChanges) -> None:
+        """Store what `text.chunk_changes` found out, set-wise.
+
+        A removed chunk takes its terms and its vectors along. The key of an added one was never
+        used before, so that a vector that comes late cannot land on another chunk.
+        """
+        ...
+
+
+class SourceReads(Protocol):
+    def counts(self) -> list[SourceCounts]:
+        """The sources that the caller can see, with what they hold for it, by id."""
+        ...
+
+
+class SourceWrites(SourceReads, SourceDefinitions, Protocol):
+    """What a writer reads of sources; only background work changes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,11 +236,11 @@ class VectorReads(Protocol):
     def search(
         self, identity: str, vector: Vectors, k: int, wanted: Filter = NO_FILTER
     ) -> list[Scored]:
-        """The passages nearest to a vector, by cosine, among those that pass the filter."""
+        """The chunks nearest to a vector, by cosine, among those that pass the filter."""
         ...
 
     def scores(self, identity: str, vector: Vectors, chunk_keys: Iterable[int]) -> dict[int, float]:
-        """The cosine of each of these passages that has a vector of the model."""
+        """The cosine of each of these chunks that has a vector of the model."""
         ...
 
     def coverage(self, identity: str) -> VectorCoverage:
@@ -195,15 +248,52 @@ class VectorReads(Protocol):
         ...
 
 
-class LexicalWrites(LexicalReads, Protocol):
-    def replace(self, document: Document, chunks: Sequence[Chunk]) -> None:
-        """Make these the document's passages; those that did not change keep their identity."""
-        ...
-
-
 class OutboxWrites(Protocol):
     def add(self, document: Document, kind: Literal["index", "remove"]) -> None:
         """Tell the index pipeline, in the same transaction, that the document changed."""
+        ...
+
+
+class JobReads(Protocol):
+    """A tenant sees the jobs of its namespace. One that is limited to a folder sees the jobs about
+    documents in it, and those that were added by callers limited to it, or to a part of it."""
+
+    def get(self, job_id: str) -> Job | None: ...
+
+    def page(
+        self,
+        *,
+        kind: str | None = None,
+        state: JobState | None = None,
+        limit: int,
+        after: str | None = None,
+    ) -> list[Job]:
+        """Newest first, from the id `after` (exclusive), which need not exist any more."""
+        ...
+
+
+class QueueWrites(Protocol):
+    def add(self, jobs: Iterable[NewJob]) -> list[str]:
+        """Queue jobs in this transaction; their ids.
+
+        Where a queued or running job of the kind has the same unique key, nothing is added and the
+        id is that job's.
+        """
+        ...
+
+    def cancel(self, job_id: str, now_us: int) -> Job | None:
+        """Cancel a job that is queued or parked; request it of one that runs; others stay.
+
+        Returns the job as it is then. None: there is no such job.
+        """
+        ...
+
+    def retry(self, job_id: str) -> Job | None:
+        """Queue a parked, cancelled or waiting job anew, due at once and with nothing counted.
+
+        Returns the job as it is then: not queued, if it runs or is done, or if another job has its
+        unique key by now. None: there is no such job.
+        """
         ...
 
 
@@ -235,9 +325,15 @@ class Reader(Protocol):
     @property
     def revisions(self) -> RevisionReads: ...
     @property
+    def chunks(self) -> ChunkReads: ...
+    @property
     def lexical(self) -> LexicalReads: ...
     @property
     def vectors(self) -> VectorReads: ...
+    @property
+    def jobs(self) -> JobReads: ...
+    @property
+    def sources(self) -> SourceReads: ...
     @property
     def audit(self) -> AuditReads: ...
     @property
@@ -250,11 +346,17 @@ class Writer(Protocol):
     @property
     def revisions(self) -> RevisionReads: ...
     @property
-    def lexical(self) -> LexicalWrites: ...
+    def chunks(self) -> ChunkWrites: ...
     @property
-    def sources(self) -> SourceReads: ...
+    def lexical(self) -> LexicalReads: ...
+    @property
+    def sources(self) -> SourceWrites: ...
     @property
     def outbox(self) -> OutboxWrites: ...
+    @property
+    def jobs(self) -> JobReads: ...
+    @property
+    def queue(self) -> QueueWrites: ...
     @property
     def audit(self) -> AuditWrites: ...
     @property
@@ -262,6 +364,11 @@ class Writer(Protocol):
 
 
 class Store(Protocol):
+    @property
+    def description(self) -> str:
+        """Names the store in a sentence: "the SQLite file /data/zibaldone.db". No passwords."""
+        ...
+
     async def read(
         self,
         tenant: Tenant,
@@ -282,15 +389,24 @@ class Store(Protocol):
         ...
 
     async def write(self, tenant: Tenant, work: Callable[[Writer], T]) -> T:
-        """Run atomically; returns after the commit is on disk."""
+        """Run atomically; returns once the commit is durable.
+
+        `work` may run more than once: an engine repeats it after a serialization failure or a
+        deadlock, and a commit may fail after `work` returned. So it has no side effects; it returns
+        outcomes, and the caller logs, counts and notifies after the await. What a writer reads by
+        id stays locked until it commits: nobody else changes it in between.
+        """
         ...
 
-    async def maintain(self, work: Callable[[Maintenance], T], *, write: bool = True) -> T:
-        """Run for the index pipeline, atomically; `write=False` only looks, on a snapshot."""
+    async def upkeep(self, work: Callable[[Upkeep], T], *, write: bool = True) -> T:
+        """Background work across namespaces, atomic like `write` and under the same rules.
+
+        `write=False` only looks, on a snapshot.
+        """
         ...
 
-    async def load_vectors(self, identity: str) -> None:
-        """Have a model's vectors at hand, so that no search has to wait for them."""
+    async def prepare_model(self, identity: str) -> None:
+        """Get ready to search a model's vectors. Searches work without it, maybe slower."""
         ...
 
     async def check(self, *, thorough: bool = False) -> StoreCheck: ...

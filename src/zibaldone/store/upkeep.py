@@ -1,26 +1,33 @@
-"""What work in the background asks of a storage engine: the queue, the models, the sources.
+"""What background work asks of a storage engine, by subject: outbox, models, vectors, consistency,
+sources, chunks.
 
-By storage key and across namespaces, so no tool is given any of it. It runs as
-`await store.maintain(work)`, in one transaction.
+It goes by storage key and across namespaces, so no tool is given any of it. It runs as
+`await store.upkeep(work)`, in one transaction. Calls are set-wise: the number of statements of a
+batch does not grow with the documents in it. All of them accept an empty set and then do nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from zibaldone.model.chunk import ChunkChanges, StoredChunk
 from zibaldone.model.chunking import Chunking
 from zibaldone.model.document import VectorStatus
-from zibaldone.text.chunk import Chunk
+from zibaldone.model.job import JobState, LeasedJob, NewJob, Progress, Schedule, Setback
 
 if TYPE_CHECKING:  # numpy is loaded by the first search, not by the first import
     from zibaldone.model.vector import Vectors
 
 
-class SourceReads(Protocol):
+class SourceDefinitions(Protocol):
     def chunking(self, source_id: int) -> Chunking:
-        """How the source's documents are cut. StorageCorrupt where its definition is unusable."""
+        """How the source's documents are cut. StorageCorrupt if its definition is unusable.
+
+        A writer that asks keeps the source locked until it commits: nobody changes its chunking
+        before the document that was cut by it is stored.
+        """
         ...
 
 
@@ -40,12 +47,12 @@ class Source:
     """None where the definition cannot be used; `problem` says why."""
     problem: str
     is_cut: bool
-    """False while documents from before the last change of its chunking may be cut otherwise."""
+    """False while documents are left that an earlier chunking cut."""
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentText:
-    """What passages are made of."""
+    """What chunks are made of."""
 
     document_key: int
     title: str
@@ -53,70 +60,104 @@ class DocumentText:
     body: str
 
 
-@dataclass(frozen=True, slots=True)
-class PassagesReplaced:
-    added: int
-    moved: int
-    removed: int
-
-    def __bool__(self) -> bool:
-        return bool(self.added or self.moved or self.removed)
-
-
-class SourceUpkeep(SourceReads, Protocol):
-    """The sources and the passages of their documents, across namespaces."""
+class SourceUpkeep(SourceDefinitions, Protocol):
+    """The sources and the texts of their documents, across namespaces."""
 
     def all(self) -> list[Source]: ...
 
-    def set_chunking(self, source_id: int, chunking: Chunking) -> None:
-        """For all that is written from now on; what is there already is `is_cut` no longer."""
+    def set_chunking(self, source_id: int, chunking: Chunking) -> int:
+        """Cut so from the next write on; the version of the source's chunking, a new one.
+
+        Each document has the version by which it was cut: `DocumentWrites` stores that of the
+        source in the transaction of the write. All documents that are there now become stale.
+        Because a writer holds the source locked, no document that was cut by an earlier version is
+        committed after this: those that are stale become only fewer.
+        """
         ...
 
-    def set_cut(self, source_id: int) -> None:
-        """All of its documents are cut as the definition says."""
+    def chunking_version(self, source_id: int) -> int: ...
+
+    def stale(self, source_id: int, *, after: int, limit: int) -> list[tuple[int, int]]:
+        """Its live documents that an earlier version cut, by key, with their number of characters.
+
+        The order is only for paging: a document with a lower key may be committed later.
+        """
         ...
 
-    def last_document(self) -> int:
-        """The newest document key of all."""
+    def set_cut(self, source_id: int, document_keys: Iterable[int]) -> None:
+        """These documents are cut by the version of now."""
         ...
 
-    def documents(
-        self, source_id: int, *, after: int, through: int, limit: int
-    ) -> list[tuple[int, int]]:
-        """Its live documents in key order: key and length in characters."""
+    def texts(self, source_id: int, document_keys: Iterable[int]) -> list[DocumentText]:
+        """Those of these documents that are live and of this source."""
         ...
 
-    def text(self, source_id: int, document_key: int) -> DocumentText | None:
-        """None: it is deleted, or of another source by now."""
-        ...
 
-    def replace_passages(
-        self, document: DocumentText, chunks: Sequence[Chunk]
-    ) -> PassagesReplaced: ...
+class ChunkUpkeep(Protocol):
+    """The chunks of any document, by its storage key. Like `ChunkWrites` otherwise."""
+
+    def stored(self, document_key: int) -> list[StoredChunk]: ...
+    def apply(self, document_key: int, changes: ChunkChanges) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class LeasedChange:
+    """A document to index; it stands for all changes of the document up to this one."""
+
     outbox_key: int
     document_key: int
     attempts: int
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentState:
-    document_key: int
-    document_id: str
-    title: str
-    revision: int
-    vector_status: VectorStatus
-    is_live: bool
+class Failure:
+    """A leased change that could not be dealt with now."""
+
+    change: LeasedChange
+    error: str
+    not_before_us: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
-    chunk_key: int
-    heading: str
-    body: str
+class OutboxUpkeep(Protocol):
+    """The changes that wait for vectors."""
+
+    def lease(self, *, limit: int, now_us: int, leased_until_us: int) -> list[LeasedChange]:
+        """Take the oldest due documents that no other worker has."""
+        ...
+
+    def has_due(self, now_us: int) -> bool: ...
+
+    def renew(self, changes: Iterable[LeasedChange], leased_until_us: int) -> None: ...
+
+    def release(self, changes: Iterable[LeasedChange]) -> None:
+        """Give changes back at once, with all their attempts."""
+        ...
+
+    def finish(self, changes: Iterable[LeasedChange]) -> None: ...
+
+    def retry(self, failures: Iterable[Failure]) -> None:
+        """Try again, not before the time given."""
+        ...
+
+    def wait(self, failures: Iterable[Failure]) -> None:
+        """Like `retry`, without counting the attempt: the model was unavailable."""
+        ...
+
+    def park(self, failures: Iterable[Failure]) -> None:
+        """Set aside for good; another change of the document, or an operator, revives it."""
+        ...
+
+    def enqueue(self, document_keys: Iterable[int], model_id: int, at_us: int) -> int:
+        """Queue those of these documents that need it and are not queued; how many these were."""
+        ...
+
+    def enqueue_cut(self, document_keys: Iterable[int], at_us: int) -> None:
+        """Queue documents with new chunks; not those that are kept out of vectors."""
+        ...
+
+    def pending(self, created_through_us: int) -> int:
+        """How many changes made up to a time are still to be dealt with."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +177,93 @@ class ModelInUse:
 @dataclass(frozen=True, slots=True)
 class Claim:
     rival: str | None
-    """The model of other workers that live; None: the queue is the claimant's."""
+    """The model that live workers use, where it is another one; None: the claim is granted."""
     is_new: bool
-    """It was not all the time since the claimant's last claim, or there was none."""
+    """The worker was not registered, or its registration had expired."""
+
+
+class ModelUpkeep(Protocol):
+    """The models that made vectors here, and the one that live workers use."""
+
+    def id(self, identity: str, dimensions: int, now_us: int) -> int:
+        """The number of a model; a model that is new here gets one."""
+        ...
+
+    def all(self) -> list[ModelVectors]:
+        """Newest first."""
+        ...
+
+    def in_use(self, now_us: int) -> ModelInUse | None:
+        """The model of the workers that are alive; None if there are none."""
+        ...
+
+    def claim(self, worker_key: int, model_id: int, now_us: int) -> Claim:
+        """Register a live worker; refused while other live workers use another model."""
+        ...
+
+    def resign(self, worker_key: int) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentState:
+    document_key: int
+    document_id: str
+    title: str
+    revision: int
+    vector_status: VectorStatus
+    is_live: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkText:
+    chunk_key: int
+    heading: str
+    body: str
+
+
+class VectorUpkeep(Protocol):
+    """The vectors of documents, and what documents say of them."""
+
+    def states(self, document_keys: Iterable[int]) -> dict[int, DocumentState]:
+        """By document key; documents that do not exist are left out."""
+        ...
+
+    def chunks_without_vector(
+        self, document_keys: Iterable[int], model_id: int, limit: int
+    ) -> Mapping[int, Sequence[ChunkText]]:
+        """Up to `limit` chunks of these documents that lack a vector of the model, by document.
+
+        The limit is shared fairly: a document gets another chunk only when all have had as many.
+        """
+        ...
+
+    def lacking(self, document_keys: Iterable[int], model_id: int) -> set[int]:
+        """Those of these documents that have a chunk without a vector of the model."""
+        ...
+
+    def lacking_page(self, model_id: int, *, after: int, limit: int) -> list[tuple[int, bool]]:
+        """Documents that should have vectors, by key, and whether they lack one of the model."""
+        ...
+
+    def put(self, model_id: int, chunk_keys: Sequence[int], vectors: Vectors) -> None:
+        """Store vectors; those of chunks that are gone are left out."""
+        ...
+
+    def delete(self, vectors: Iterable[tuple[int, int]]) -> None:
+        """Remove vectors by model and chunk."""
+        ...
+
+    def drop(self, model_id: int, limit: int) -> int:
+        """Remove some of a model's vectors; how many these were."""
+        ...
+
+    def set_ready(self, revisions: Iterable[tuple[int, int]]) -> None:
+        """These documents (key, revision) have all their vectors; not if they changed since."""
+        ...
+
+    def set_error(self, errors: Iterable[tuple[int, int, str]]) -> None:
+        """These documents (key, revision) cannot be embedded, and why; not if they changed."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +277,7 @@ class IndexCounts:
     vectors: int
     """Of the model that was asked for, like the next."""
     missing: int
-    """Passages that should have a vector and have none."""
+    """Chunks that should have a vector and have none."""
     queued: int
     parked: int
 
@@ -165,72 +290,161 @@ class PendingLag:
     youngest_us: int | None
 
 
-class Maintenance(Protocol):
-    """The index pipeline's view: by storage key, across namespaces; no tool is given it."""
+class QueueUpkeep(Protocol):
+    """The workers' side of the queue.
 
-    @property
-    def sources(self) -> SourceUpkeep: ...
+    A job is leased under a token, `owner`, that is new for each call of `lease`. Every later call
+    names the lease, and has no effect where the job is no longer held under that token: a worker
+    that slept past its lease cannot touch what another took over. Those calls return the keys of
+    the jobs that were still held, so that a caller can tell.
+    """
 
-    def claim(self, worker_key: int, model_id: int, now_us: int) -> Claim:
-        """The worker lives and wants to work on the queue; only one model's may at a time."""
+    def add(self, namespace: str, jobs: Iterable[NewJob]) -> list[str]:
+        """Like `QueueWrites.add`, for a namespace."""
         ...
 
-    def resign(self, worker_key: int) -> None: ...
+    def lease(
+        self,
+        kind: str,
+        *,
+        limit: int,
+        now_us: int,
+        until_us: int,
+        owner: str,
+        by_subject: bool = False,
+        running_max: int | None = None,
+    ) -> list[LeasedJob]:
+        """Take the oldest due jobs of a kind, at most `limit`, until `until_us`.
 
-    def model_in_use(self, now_us: int) -> ModelInUse | None:
-        """That of the workers that live; None where there are none."""
+        Due is a queued job whose time has come, and a running one whose lease ran out. A lease that
+        ends later than one given now for twice as long counts as run out (the clock was ahead when
+        it was given); so does a back-off that ends after JOB_BACKOFF_SECONDS_MAX.
+
+        A job whose lease ran out comes alone, with one more in `crashes`: if it is what ended its
+        worker, no other job shares the blame. If its cancellation was requested it is cancelled
+        instead.
+
+        `by_subject`: a subject is leased with all of its queued jobs, and to one worker at a time.
+        The newest job is returned and stands for the others; a job that is added meanwhile is not
+        among them. `running_max`: in all processes no more jobs of the kind are leased than this.
+        """
         ...
 
-    def lease(self, *, limit: int, now_us: int, leased_until_us: int) -> list[LeasedChange]:
-        """Take the oldest due documents that no other worker has."""
+    def has_due(self, kind: str, *, now_us: int, until_us: int) -> bool:
+        """Whether there is something to lease, asked without the lock that leasing needs."""
         ...
 
-    def has_due(self, now_us: int) -> bool: ...
-    def renew(self, change: LeasedChange, leased_until_us: int) -> None: ...
-    def release(self, change: LeasedChange) -> None: ...
-    def finish(self, change: LeasedChange) -> None: ...
-    def retry(self, change: LeasedChange, *, not_before_us: int, error: str) -> None: ...
-
-    def wait(self, change: LeasedChange, *, not_before_us: int, error: str) -> None:
-        """Like `retry`, but it was no attempt at the document: the model could not be had."""
+    def renew(self, leases: Iterable[LeasedJob], until_us: int) -> dict[int, bool]:
+        """Hold longer. For the keys still held: whether cancellation is requested."""
         ...
 
-    def park(self, change: LeasedChange, error: str) -> None: ...
-    def enqueue(self, document_keys: Iterable[int], model_id: int, at_us: int) -> int: ...
-
-    def enqueue_cut(self, document_key: int, at_us: int) -> None:
-        """The document has new passages without being edited; not if it is kept out of vectors."""
+    def progress(self, lease: LeasedJob, progress: Progress) -> bool | None:
+        """Whether cancellation is requested; None if the job is no longer held."""
         ...
 
-    def last_change(self) -> int:
-        """The newest outbox key; `queued` says how many up to one are still to be dealt with."""
+    def release(
+        self, leases: Iterable[LeasedJob], *, now_us: int, has_progressed: bool = False
+    ) -> set[int]:
+        """Queue again at once: the worker stops, or did a part (then no failure counts any more).
+
+        Jobs to be cancelled are cancelled instead, here and in `retry` and `wait`.
+        """
         ...
 
-    def queued(self, through: int) -> int: ...
-    def document_state(self, document_key: int) -> DocumentState | None: ...
-    def chunks_without_vector(
-        self, document_key: int, model_id: int, limit: int
-    ) -> list[Passage]: ...
-    def lacks_vectors(self, document_key: int, model_id: int) -> bool: ...
-    def put_vectors(self, model_id: int, chunk_keys: Sequence[int], vectors: Vectors) -> None: ...
-    def set_ready(self, document_key: int, revision: int) -> None: ...
-    def set_error(self, document_key: int, revision: int, error: str) -> None: ...
-    def trim_changes(self, kept: int) -> None: ...
-    def model_id(self, identity: str, dimensions: int, now_us: int) -> int: ...
-    def models(self) -> list[ModelVectors]: ...
-    def drop_vectors(self, model_id: int, limit: int) -> int: ...
+    def finish(
+        self,
+        leases: Iterable[LeasedJob],
+        *,
+        now_us: int,
+        result: Any = None,
+        is_kept: bool = True,
+    ) -> set[int]:
+        """Done. `is_kept=False` removes the jobs, with no state `done` and no result to look at."""
+        ...
+
+    def cancel(self, leases: Iterable[LeasedJob], *, now_us: int) -> set[int]:
+        """The worker stopped because cancellation was requested."""
+        ...
+
+    def retry(self, setbacks: Iterable[Setback], *, now_us: int) -> set[int]:
+        """Queue again for later and count a failed attempt."""
+        ...
+
+    def wait(self, setbacks: Iterable[Setback], *, now_us: int) -> set[int]:
+        """Queue again for later; it was no attempt, as something else was unavailable."""
+        ...
+
+    def park(
+        self, setbacks: Iterable[Setback], *, now_us: int, is_attempt: bool = True
+    ) -> set[int]:
+        """Set aside with the error, until somebody retries or cancels the job."""
+        ...
+
+    def pending(self, kind: str, created_through_us: int) -> int:
+        """Queued and running jobs that were created up to a time."""
+        ...
+
+    def purge(self, kind: str, state: JobState, *, before_us: int, limit: int) -> int:
+        """Remove jobs that ended (done, parked or cancelled) before a time; how many."""
+        ...
+
+
+class ScheduleUpkeep(Protocol):
+    def all(self) -> list[Schedule]: ...
+
+    def put(self, schedule: Schedule) -> None:
+        """Add or change. A schedule whose cron expression stays keeps its next run."""
+        ...
+
+    def remove(self, name: str) -> bool: ...
+
+    def advance(
+        self, name: str, *, expected_us: int, next_run_at_us: int, ran_at_us: int | None = None
+    ) -> bool:
+        """Set the next run. False: the next run is not `expected_us`, another process was first."""
+        ...
+
+
+class ConsistencyUpkeep(Protocol):
+    """Documents, queue and vectors compared."""
+
+    def counts(self, model_id: int) -> IndexCounts: ...
+
+    def lag(self) -> PendingLag:
+        """How many documents wait or failed, and since when the oldest and the youngest wait."""
+        ...
+
+    def failed_documents(self, limit: int) -> list[tuple[str, str]]:
+        """Ids of documents that could not be embedded, and why."""
+        ...
 
     def unqueued_page(self, model_id: int, *, after: int, limit: int) -> list[tuple[int, bool]]:
-        """Documents that nothing is queued for, and whether something should be."""
+        """Documents that nothing is queued for, by key, and whether something should be."""
         ...
 
-    def lacking_page(self, model_id: int, *, after: int, limit: int) -> list[tuple[int, bool]]:
-        """Documents that should have vectors, and whether they lack one of the model."""
+    def orphan_vectors(self, limit: int) -> list[tuple[int, int]]:
+        """Model and chunk of vectors whose chunk is gone."""
         ...
 
-    def orphan_vectors(self, limit: int) -> list[tuple[int, int]]: ...
-    def delete_vectors(self, vectors: Iterable[tuple[int, int]]) -> None: ...
-    def ghost_documents(self, model_id: int, limit: int) -> list[tuple[str, str]]: ...
-    def failed_documents(self, limit: int) -> list[tuple[str, str]]: ...
-    def counts(self, model_id: int) -> IndexCounts: ...
-    def pending_lag(self) -> PendingLag: ...
+    def ghost_documents(self, model_id: int, limit: int) -> list[tuple[str, str]]:
+        """Namespace and id of documents that are said to be ready and lack a vector."""
+        ...
+
+
+class Upkeep(Protocol):
+    @property
+    def queue(self) -> QueueUpkeep: ...
+    @property
+    def schedules(self) -> ScheduleUpkeep: ...
+    @property
+    def outbox(self) -> OutboxUpkeep: ...
+    @property
+    def models(self) -> ModelUpkeep: ...
+    @property
+    def vectors(self) -> VectorUpkeep: ...
+    @property
+    def consistency(self) -> ConsistencyUpkeep: ...
+    @property
+    def sources(self) -> SourceUpkeep: ...
+    @property
+    def chunks(self) -> ChunkUpkeep: ...

@@ -5,20 +5,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from zibaldone.model.facets import Facets
 from zibaldone.model.instant import from_iso
 
 _ANGLED = re.compile(r"<([^<>]+)>")
-
-
-@dataclass(frozen=True, slots=True)
-class Facets:
-    tags: frozenset[str]
-    created_us: int
-    score: float | None
-    post_type: int | None
 
 
 def facets_of(tags: Iterable[str], metadata: Mapping[str, Any], created_at_us: int) -> Facets:
@@ -34,6 +26,11 @@ def facets_of(tags: Iterable[str], metadata: Mapping[str, Any], created_at_us: i
 def fold_tag(tag: str) -> str:
     """A tag as it is compared: however its accents, blanks and capitals were typed."""
     return " ".join(unicodedata.normalize("NFC", tag).split()).casefold()
+
+
+def folded_tags(tags: Iterable[str] | None) -> tuple[str, ...] | None:
+    """The tags of a filter as they are compared; None stays None."""
+    return None if tags is None else tuple(dict.fromkeys(map(fold_tag, tags)))
 
 
 def _tag_list(value: Any) -> list[str]:

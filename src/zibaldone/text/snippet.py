@@ -8,8 +8,8 @@ from functools import lru_cache
 from itertools import chain, zip_longest
 
 from zibaldone.limits import TERM_CHARS_MAX
+from zibaldone.model.query import Query
 from zibaldone.text.stem import stem
-from zibaldone.text.tokens import Query
 from zibaldone.text.words import (
     aligned_fold,
     camel_parts,

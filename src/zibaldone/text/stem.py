@@ -1,79 +1,59 @@
-"""Porter's English stems, the same that FTS5's `porter` tokenizer makes, for words we look at here.
+"""English stems: Porter's algorithm with its author's later changes, as FTS5's `porter` has it.
 
-The index stems for itself; this is for showing which words of a passage answered a query.
+Snowball's `porter`, which PyStemmer offers, is the algorithm as first published. Three rules bring
+it up to date: `-logy` loses its y like the rest of its family (technology, technological), `-bly`
+goes with `-ble` (possibly, possible), and every doubled consonant is undone (trekked, trek).
 """
 
 from __future__ import annotations
 
 import re
+import threading
 from functools import lru_cache
 
-# In Porter's terms: a word is [C](VC)^m[V], C and V being runs of consonants and of vowels.
-_C = "[^aeiou][^aeiouy]*"
-_V = "[aeiouy][aeiou]*"
-_START = f"(?:{_C}{_V}|[aeiou]+)"  # y is a consonant where a word begins with it
-_M_OVER_0 = re.compile(f"{_START}{_C}")
-_M_IS_1 = re.compile(f"{_START}{_C}(?:{_V})?$")
-_M_OVER_1 = re.compile(f"{_START}{_C}{_V}{_C}")
-_HAS_VOWEL = re.compile(_START)
-_SHORT = re.compile(f"{_C}[aeiouy][^aeiouwxy]$")
-_DOUBLED = re.compile(r"([^aeioulsz])\1$")
+import Stemmer
 
+_BYTES_MIN, _BYTES_MAX = 3, 64
+"""Shorter and longer terms stay as they are: `us` is no plural, and a blob has no ending."""
 
-def _table(pairs: str) -> tuple[re.Pattern[str], dict[str, str]]:
-    ending_of = dict(pair.split(">") for pair in pairs.split())
-    longest_first = sorted(ending_of, key=len, reverse=True)
-    return re.compile(f"(?:{'|'.join(longest_first)})$"), ending_of
+_HAS_SYLLABLE = re.compile("(?:[^aeiou][^aeiouy]*[aeiouy][aeiou]*|[aeiou]+)[^aeiou]")
+"""Porter's m > 0: a run of vowels, then a consonant. A y counts as a vowel after a consonant."""
 
+_FROM_Y = re.compile("[iy](?:s|eds?|ings?)?|ies")
+_FROM_VERB = re.compile("(?:ed|ing)s?")
 
-_STEP_2 = _table(
-    "ational>ate tional>tion enci>ence anci>ance izer>ize logi>log bli>ble alli>al entli>ent eli>e "
-    "ousli>ous ization>ize ation>ate ator>ate alism>al iveness>ive fulness>ful ousness>ous "
-    "aliti>al iviti>ive biliti>ble"
-)
-_STEP_3 = _table("icate>ic ative> alize>al iciti>ic ical>ic ful> ness>")
-_STEP_4 = re.compile(
-    "(?:al|ance|ence|er|ic|able|ible|ant|ement|ment|ent|(?<=[st])ion|ou|ism|ate|iti|ous|ive|ize)$"
-)
+_by_thread = threading.local()
 
 
 @lru_cache(maxsize=16_384)
 def stem(word: str) -> str:
-    """The stem of a lower-case word; short words and other scripts stay as they are."""
-    if len(word) < 3 or len(word) > 64 or not word.isascii():
+    """The stem of a case-folded word. Words without an English ending stay as they are."""
+    size_bytes = len(word) if word.isascii() else len(word.encode())
+    if not _BYTES_MIN <= size_bytes <= _BYTES_MAX:
         return word
-    word = _without_inflection(word)
-    for pattern, ending_of in (_STEP_2, _STEP_3):
-        if (match := pattern.search(word)) and _M_OVER_0.match(word[: match.start()]):
-            word = word[: match.start()] + ending_of[match[0]]
-    if (match := _STEP_4.search(word)) and _M_OVER_1.match(word[: match.start()]):
-        word = word[: match.start()]
-    if word.endswith("e"):
-        bare = word[:-1]
-        if _M_OVER_1.match(bare) or (_M_IS_1.match(bare) and not _SHORT.match(bare)):
-            word = bare
-    if word.endswith("ll") and _M_OVER_1.match(word[:-1]):
-        word = word[:-1]
-    return word
+    stemmed = _first_published(word)
+    last = stemmed[-1]
+    if last == "i":
+        return _with_y_undone(word, stemmed)
+    is_doubled = stemmed[-2:] == last * 2 and last not in "aeioulsz" and last.isascii()
+    if is_doubled and _FROM_VERB.fullmatch(word, len(stemmed)):
+        return _first_published(stemmed[:-1])
+    return stemmed
 
 
-def _without_inflection(word: str) -> str:
-    """Step 1: plurals, past tenses, -ing, and y for i."""
-    if (word.endswith("sses") and len(word) > 4) or (word.endswith("ies") and len(word) > 3):
-        word = word[:-2]
-    elif word.endswith("s") and not word.endswith("ss"):
-        word = word[:-1]
-    if word.endswith("eed") and len(word) > 3:
-        if _M_OVER_0.match(word[:-3]):
-            word = word[:-1]
-    elif (match := re.search("(?:ed|ing)$", word)) and _HAS_VOWEL.match(word[: match.start()]):
-        word = word[: match.start()]
-        if word.endswith(("at", "bl", "iz")):
-            word += "e"
-        elif _DOUBLED.search(word):
-            word = word[:-1]
-        elif _M_IS_1.match(word) and _SHORT.match(word):
-            word += "e"
-    if word.endswith("y") and _HAS_VOWEL.match(word[:-1]):
-        word = word[:-1] + "i"
-    return word
+def _with_y_undone(word: str, stemmed: str) -> str:
+    if not _FROM_Y.fullmatch(word, len(stemmed) - 1):
+        return stemmed
+    if stemmed.endswith("logi") and _HAS_SYLLABLE.match(stemmed[:-4]):
+        return stemmed[:-1]
+    if stemmed.endswith("bli") and _HAS_SYLLABLE.match(stemmed[:-3]):
+        return _first_published(stemmed[:-1] + "e")
+    return stemmed
+
+
+def _first_published(word: str) -> str:
+    stemmer = getattr(_by_thread, "stemmer", None)
+    if stemmer is None:  # one for each thread: it works in a buffer of its own
+        stemmer = _by_thread.stemmer = Stemmer.Stemmer("porter", 0)
+    stemmed: str = stemmer.stemWord(word)
+    return stemmed

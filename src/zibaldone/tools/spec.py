@@ -12,8 +12,9 @@ from zibaldone.access.principal import Effect, Principal
 from zibaldone.embed.watched import Watched
 from zibaldone.find.query_vector import QueryVectors
 from zibaldone.index.worker import IndexWorker
+from zibaldone.ingest.convert import Converter
+from zibaldone.ingest.fetch import Fetcher
 from zibaldone.keep.commit import Actor
-from zibaldone.keep.fetch import Fetcher
 from zibaldone.limits import Limits
 from zibaldone.store.port import Store
 
@@ -36,6 +37,7 @@ class Runtime:
     store: Store
     limits: Limits
     fetcher: Fetcher
+    converter: Converter
     query_vectors: QueryVectors
     embedder: Watched | None = None
     """None where there is no embedding model: keyword search only."""
@@ -43,6 +45,7 @@ class Runtime:
     """Keeps vectors in step; None where there is no embedding model."""
 
     def close(self) -> None:
+        self.converter.close()
         self.store.close()
         if self.embedder is not None:
             self.embedder.close()

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from zibaldone.access.decide import require_profile
 from zibaldone.access.key import ApiKey, secret_hash
+from zibaldone.access.loopback import is_loopback
 from zibaldone.access.principal import LOCAL, Effect, Principal, Tenant
 from zibaldone.errors import InsufficientScope, NotFound, Unauthenticated
 from zibaldone.model.instant import now_us
@@ -143,4 +144,4 @@ def _is_remote(scope: HttpScope) -> bool:
     if any(header(scope, name) is not None for name in _FORWARDED):
         return True
     client = scope.get("client")
-    return client is not None and client[0] not in ("127.0.0.1", "::1", "localhost")
+    return client is not None and not is_loopback(client[0])

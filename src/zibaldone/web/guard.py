@@ -11,11 +11,12 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from zibaldone.access.loopback import is_loopback, without_port
 from zibaldone.errors import (
     Forbidden,
     Internal,
+    MisdirectedRequest,
     PayloadTooLarge,
-    RequestError,
     ZibaldoneError,
 )
 from zibaldone.web.http import (
@@ -36,13 +37,6 @@ from zibaldone.web.http import (
 Background = Callable[[], Coroutine[Any, Any, None]]
 
 _log = logging.getLogger("zibaldone.web")
-
-_LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
-
-
-class Misdirected(RequestError):
-    code = "MISDIRECTED_REQUEST"
-    status = 421
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +75,7 @@ class Guard:
         self._inner = inner
         self._background = background
         self._rules = rules
-        self._hosts = _LOOPBACK_NAMES | {host.lower() for host in rules.allowed_hosts}
+        self._hosts = frozenset(host.lower() for host in rules.allowed_hosts)
 
     async def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -133,7 +127,7 @@ class Guard:
         # (DNS rebinding); the Host header gives it away.
         host = header(scope, b"host")
         if host is not None and not self._is_ours(host):
-            raise Misdirected(
+            raise MisdirectedRequest(
                 "This server does not answer to that Host; the setting allowed_hosts names those "
                 "it does."
             )
@@ -145,13 +139,14 @@ class Guard:
 
     def _is_ours(self, host: str) -> bool:
         name = host.lower()
-        return name in self._hosts or _without_port(name) in self._hosts
+        bare = without_port(name)
+        return is_loopback(bare) or bare in self._hosts or name in self._hosts
 
     def _may_call(self, origin: str) -> bool:
         if origin in self._rules.allowed_origins:
             return True
         scheme, mark, rest = origin.lower().partition("://")
-        return bool(mark) and scheme in ("http", "https") and _without_port(rest) in _LOOPBACK_NAMES
+        return bool(mark) and scheme in ("http", "https") and is_loopback(without_port(rest))
 
 
 async def _follow_lifespan(receive: Receive, send: Send, background: Sequence[Background]) -> None:
@@ -164,8 +159,3 @@ async def _follow_lifespan(receive: Receive, send: Send, background: Sequence[Ba
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     await send({"type": "lifespan.shutdown.complete"})
-
-
-def _without_port(authority: str) -> str:
-    name, colon, port = authority.rpartition(":")
-    return name if colon and port.isdigit() else authority

@@ -43,7 +43,7 @@ class Health:
         await send_json(scope, send, 200 if is_usable else 503, answer)
 
     async def _store(self) -> dict[str, Any]:
-        """Take the write lock and read: a file that cannot be used says so here."""
+        """Take the write lock and read: a store that cannot be used says so here."""
         started_s = time.perf_counter()
         try:
             await self._runtime.store.write(_PROBE, lambda writer: writer.documents.get("probe"))
@@ -91,7 +91,7 @@ class Health:
 def _standing(rival: str | None, found: Lag) -> dict[str, Any]:
     if rival is not None:
         message = (
-            f"Another process indexes this file with {rival}; this one makes no vectors "
+            f"Another process indexes the same store with {rival}; this one makes no vectors "
             "until that one has ended. Give both the same embedder, or stop one."
         )
         return {"status": "standby", "message": message, "model_in_use": rival}

@@ -8,25 +8,23 @@ token can be checked with the keys at hand.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 import math
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
 
-from zibaldone import __version__
+from zibaldone import __version__, extras
+from zibaldone.access.loopback import is_loopback
 from zibaldone.errors import ConfigurationError, IssuerUnavailable
 from zibaldone.limits import ISSUER_ANSWER_BYTES_MAX, ISSUER_KEYS_MAX, Limits
 
 _log = logging.getLogger("zibaldone.oauth")
 
-INSTALL_COMMAND = "pip install 'zibaldone[oauth]'"
 _METADATA_NAMES = ("oauth-authorization-server", "openid-configuration")
 
 # Asymmetric ones only: with a shared secret, whoever can check a token can also make one.
@@ -42,16 +40,6 @@ ALGORITHMS = frozenset[str]().union(*_ALGORITHMS.values())
 
 class UnusableAnswer(Exception):
     """The issuer answered, but not with what it should."""
-
-
-def oauth_library(name: str) -> Any:
-    """A library of the `oauth` extra: optional, so imported once an issuer is set."""
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise ConfigurationError(
-            f"oauth_issuer needs the library {name}, which is not installed: {INSTALL_COMMAND}"
-        ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +69,11 @@ class IssuerKeys:
         _require_issuer(issuer)
         self.issuer = issuer
         self._limits = limits
-        self._httpx = oauth_library("httpx2")
-        self._jwt = oauth_library("jwt")
-        oauth_library("cryptography")  # PyJWT imports without it, and then knows no such key
+        self._httpx = extras.require("oauth", "httpx2")
+        self._jwt = extras.require("oauth", "jwt")
+        extras.require(
+            "oauth", "cryptography"
+        )  # PyJWT imports without it, and then knows no such key
         # Made once: reading the certificates of the system takes tens of milliseconds.
         self._client = self._httpx.AsyncClient(
             timeout=limits.issuer_answer_seconds_max,
@@ -225,7 +215,7 @@ def is_protected(address: str, *, may_be_plain: bool = True) -> bool:
         host = url.hostname
     except ValueError:
         return False
-    is_plain = url.scheme == "http" and may_be_plain and _is_loopback(host or "")
+    is_plain = url.scheme == "http" and may_be_plain and is_loopback(host or "")
     return bool(host) and (url.scheme == "https" or is_plain)
 
 
@@ -236,13 +226,6 @@ def _algorithms_of(jwk: Any) -> frozenset[str]:
     kind = "RSA" if jwk.get("kty") == "RSA" else jwk.get("crv")
     fitting = _ALGORITHMS.get(kind, frozenset()) if isinstance(kind, str) else frozenset()
     return fitting & {jwk["alg"]} if isinstance(jwk.get("alg"), str) else fitting
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _require_issuer(issuer: str) -> None:

@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from zibaldone import extras
 from zibaldone.access.principal import EFFECTS, NAMESPACE_DEFAULT, Effect, Principal, Tenant
 from zibaldone.errors import InsufficientScope, InvalidArgument, Unauthenticated
 from zibaldone.limits import (
@@ -21,7 +22,7 @@ from zibaldone.limits import (
 )
 from zibaldone.text import normalize
 from zibaldone.tools.profiles import Profile
-from zibaldone.web.issuer import ALGORITHMS, IssuerKeys, VerifyingKey, oauth_library
+from zibaldone.web.issuer import ALGORITHMS, IssuerKeys, VerifyingKey
 from zibaldone.web.resource import ProtectedResource, scope_of
 
 NAMESPACE_CLAIM = "zibaldone_namespace"
@@ -44,7 +45,7 @@ class KnownToken:
 
 class TokenVerifier:
     def __init__(self, keys: IssuerKeys, resource: ProtectedResource, audience: str = "") -> None:
-        self._jwt = oauth_library("jwt")
+        self._jwt = extras.require("oauth", "jwt")
         self._keys = keys
         self._resource = resource
         self._audience = audience

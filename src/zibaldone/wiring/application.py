@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from zibaldone.errors import ConfigurationError
+from zibaldone.errors import ConfigurationError, NotConfigured, ZibaldoneError
 from zibaldone.protocol.surface import Surface
 from zibaldone.settings import Settings
+from zibaldone.store.port import Store
 from zibaldone.tools.profiles import Profile, all_profiles
 from zibaldone.tools.spec import Runtime
 from zibaldone.web.app import App, Serving, build_app
@@ -18,6 +21,8 @@ from zibaldone.web.guard import Background, GuardRules
 from zibaldone.web.issuer import IssuerKeys
 from zibaldone.web.oauth import TokenVerifier
 from zibaldone.web.resource import ProtectedResource
+
+_log = logging.getLogger("zibaldone.wiring")
 
 
 def build_application(
@@ -46,18 +51,30 @@ def build_application(
 
 
 def _background(runtime: Runtime) -> tuple[Background, ...]:
-    if runtime.index is None:
+    if runtime.index is None or runtime.embedder is None:
         return ()
-    return (runtime.index.run, runtime.index.load_vectors)
+    return (runtime.index.run, partial(_prepare_model, runtime.store, runtime.embedder.identity))
+
+
+async def _prepare_model(store: Store, identity: str) -> None:
+    """Ahead of the first search, which would have to wait otherwise."""
+    try:
+        await store.prepare_model(identity)
+    except ZibaldoneError as error:
+        _log.warning("the vectors were not prepared: %s [%s]", error.message, error.code)
 
 
 def _auth_rules(settings: Settings, profiles: Sequence[Profile]) -> AuthRules:
     if not settings.oauth_issuer:
         return AuthRules(open_full_profile=settings.public_full_profile)
     resource = ProtectedResource(settings.public_url, settings.oauth_issuer, tuple(profiles))
-    keys = IssuerKeys(settings.oauth_issuer, settings.limits)
+    try:
+        keys = IssuerKeys(settings.oauth_issuer, settings.limits)
+        verify_token = TokenVerifier(keys, resource, settings.oauth_audience)
+    except NotConfigured as error:
+        raise ConfigurationError(f"oauth_issuer is set. {error.message}") from None
     return AuthRules(
-        verify_token=TokenVerifier(keys, resource, settings.oauth_audience),
+        verify_token=verify_token,
         resource=resource,
         open_full_profile=settings.public_full_profile,
     )

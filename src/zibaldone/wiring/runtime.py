@@ -7,9 +7,10 @@ from zibaldone.embed.port import Embedder
 from zibaldone.embed.watched import Watched
 from zibaldone.find.query_vector import QueryVectors
 from zibaldone.index.worker import IndexWorker
-from zibaldone.keep.fetch import Fetcher
+from zibaldone.ingest.convert import Converter
+from zibaldone.ingest.fetch import Fetcher
 from zibaldone.settings import Settings
-from zibaldone.store.open import open_store
+from zibaldone.store.open import open_store, store_url
 from zibaldone.tools.spec import Runtime
 
 
@@ -17,7 +18,7 @@ def build_runtime(settings: Settings) -> Runtime:
     limits = settings.limits
     chosen = chosen_embedder(settings)
     embedder = None if chosen is None else Watched(chosen)
-    store = open_store(settings.data, limits)
+    store = open_store(store_url(settings.data, settings.store), limits)
     return Runtime(
         store=store,
         limits=limits,
@@ -28,6 +29,11 @@ def build_runtime(settings: Settings) -> Runtime:
             roots=settings.ingest_roots,
             hosts=settings.ingest_hosts,
             bytes_max=limits.ingest_bytes_max,
+            seconds_max=limits.ingest_seconds_max,
+        ),
+        converter=Converter(
+            bytes_max=limits.ingest_bytes_max,
+            text_bytes_max=limits.document_body_bytes_max,
             seconds_max=limits.ingest_seconds_max,
         ),
     )

@@ -56,14 +56,22 @@ def test_a_write_that_fails_at_its_end_leaves_nothing(kept: Kept, backend: Backe
     assert kept.found("gamma") == {"doomed"}
 
 
-@pytest.mark.parametrize("part", ["documents", "lexical", "outbox", "audit"])
+@pytest.mark.parametrize(
+    ("part", "method"),
+    [
+        ("documents", "replace"),
+        ("documents", "put_facets"),
+        ("chunks", "apply"),
+        ("outbox", "add"),
+        ("audit", "add"),
+    ],
+)
 def test_a_write_that_fails_at_any_part_leaves_nothing(
-    kept: Kept, backend: Backend, part: str, monkeypatch: pytest.MonkeyPatch
+    kept: Kept, backend: Backend, part: str, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The write path's own order: the part named does its work, then everything is given up."""
     kept.create("old", "alpha")
     before = state(backend)
-    method = {"documents": "replace", "lexical": "replace"}.get(part, "add")
 
     def work(writer: Writer) -> None:
         kind = type(getattr(writer, part))
@@ -130,14 +138,14 @@ def test_each_change_has_one_outbox_row_and_one_audit_line(kept: Kept, backend: 
 
 @pytest.mark.requirement("000/CC.01")
 def test_a_write_is_read_by_words_and_by_id_in_its_own_transaction(kept: Kept) -> None:
-    from zibaldone.text.tokens import parse_query
+    from zibaldone.text.query import parse_query
 
     def work(writer: Writer) -> tuple[str, list[str], list[str]]:
         create(writer, NewDocument("x", "zebra crossing"), ACTOR, kept.limits)
         document = writer.documents.get("x")
         assert document is not None
         scored = writer.lexical.search(parse_query("zebra"), limit=5)
-        views = writer.lexical.passages(key for key, _ in scored)
+        views = writer.chunks.views(key for key, _ in scored)
         heads = writer.documents.heads("", limit=5)
         found = [view.document_id for view in views.values()]
         return document.body, found, [h.document_id for h in heads]

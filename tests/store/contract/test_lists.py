@@ -158,7 +158,8 @@ PLACES = {
 def test_a_listing_is_the_heads_as_json(filled: Kept, prefix: str, place: dict[str, Any]) -> None:
     heads = filled.heads(prefix, **place)
     listing = filled.listing(prefix, **place)
-    assert orjson.loads(listing.items_json) == orjson.loads(orjson.dumps(heads))
+    assert orjson.loads(listing.to_json()) == orjson.loads(orjson.dumps(heads))
+    assert list(listing.heads) == heads
     assert listing.count == len(heads)
     assert listing.last_id == (heads[-1].document_id if heads else None)
     assert listing.has_more == bool(heads and filled.heads(prefix, after=listing.last_id, limit=1))
@@ -167,7 +168,7 @@ def test_a_listing_is_the_heads_as_json(filled: Kept, prefix: str, place: dict[s
 def test_a_listing_writes_every_character_as_json_does(kept: Kept) -> None:
     odd = '"quoted" back\\slash \u0001 tab\t 語 \U0001f600 </script>'
     kept.create("a", title=odd, tags=(odd, "é"))
-    (item,) = orjson.loads(kept.listing().items_json)
+    (item,) = orjson.loads(kept.listing().to_json())
     (head,) = kept.heads()
     assert (item["title"], item["tags"]) == (head.title, list(head.tags))
     assert "\u0001" in head.title

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 from tests.store.backends import Backend
 from tests.store.kept import Kept
 from zibaldone.model.document import Document
-from zibaldone.store.upkeep import Maintenance
+from zibaldone.store.upkeep import Upkeep
 from zibaldone.text.chunk import Chunk
 
 
@@ -29,10 +28,6 @@ def document(kept: Kept) -> Document:
     return kept.create("d", "", title="Animals")
 
 
-def put(kept: Kept, document: Document, chunks: Sequence[Chunk]) -> None:
-    kept.write(lambda writer: writer.lexical.replace(document, chunks))
-
-
 def keys(backend: Backend) -> dict[str, int]:
     return dict(backend.query("SELECT body, chunk_key FROM chunks ORDER BY chunk_index"))
 
@@ -40,9 +35,9 @@ def keys(backend: Backend) -> dict[str, int]:
 def test_unchanged_passages_keep_their_keys_and_changed_ones_their_words(
     kept: Kept, backend: Backend, document: Document
 ) -> None:
-    put(kept, document, chunks_of("zebra one", "lion two", "okapi three"))
+    kept.put_chunks(document, chunks_of("zebra one", "lion two", "okapi three"))
     before = keys(backend)
-    put(kept, document, chunks_of("zebra one", "tiger two", "okapi three"))
+    kept.put_chunks(document, chunks_of("zebra one", "tiger two", "okapi three"))
     after = keys(backend)
     assert list(after) == ["zebra one", "tiger two", "okapi three"]
     assert (after["zebra one"], after["okapi three"]) == (
@@ -57,9 +52,9 @@ def test_unchanged_passages_keep_their_keys_and_changed_ones_their_words(
 def test_a_passage_that_moved_keeps_its_key_and_says_where_it_is(
     kept: Kept, backend: Backend, document: Document
 ) -> None:
-    put(kept, document, chunks_of("zebra", "lion"))
+    kept.put_chunks(document, chunks_of("zebra", "lion"))
     before = keys(backend)
-    put(kept, document, chunks_of("a new beginning", "lion", "zebra"))
+    kept.put_chunks(document, chunks_of("a new beginning", "lion", "zebra"))
     assert {text: key for text, key in keys(backend).items() if text in before} == before
     (hit,) = kept.search("zebra")
     assert (hit.chunk_index, hit.start, hit.chunk_key) == (2, 21, before["zebra"])
@@ -68,19 +63,19 @@ def test_a_passage_that_moved_keeps_its_key_and_says_where_it_is(
 def test_passages_with_the_same_text_are_told_apart(
     kept: Kept, backend: Backend, document: Document
 ) -> None:
-    put(kept, document, chunks_of("again", "again", "again"))
+    kept.put_chunks(document, chunks_of("again", "again", "again"))
     rows = backend.query("SELECT chunk_key FROM chunks ORDER BY chunk_index")
     assert len(set(rows)) == 3
-    put(kept, document, chunks_of("again", "again"))
+    kept.put_chunks(document, chunks_of("again", "again"))
     assert backend.query("SELECT chunk_key FROM chunks ORDER BY chunk_index") == rows[:2]
     assert backend.indexed_passages() == 2
 
 
 def test_a_heading_is_part_of_a_passage(kept: Kept, backend: Backend, document: Document) -> None:
-    put(kept, document, chunks_of("text", heading="Savanna"))
+    kept.put_chunks(document, chunks_of("text", heading="Savanna"))
     before = keys(backend)
     assert kept.found("savanna") == {"d"}
-    put(kept, document, chunks_of("text", heading="Jungle"))
+    kept.put_chunks(document, chunks_of("text", heading="Jungle"))
     assert keys(backend)["text"] != before["text"]
     assert kept.found("savanna") == set()
     assert [hit.heading for hit in kept.search("jungle")] == ["Jungle"]
@@ -126,17 +121,17 @@ def test_deleting_takes_the_passages_and_recreating_brings_new_ones(
 def test_a_passage_that_goes_takes_its_vectors_along(
     kept: Kept, backend: Backend, document: Document
 ) -> None:
-    put(kept, document, chunks_of("zebra", "lion"))
+    kept.put_chunks(document, chunks_of("zebra", "lion"))
     before = list(keys(backend).values())
 
-    def embed_all(work: Maintenance) -> list[int]:
-        models = [work.model_id(name, 2, 0) for name in ("m", "n")]
+    def embed_all(work: Upkeep) -> list[int]:
+        models = [work.models.id(name, 2, 0) for name in ("m", "n")]
         for model_id in models:
-            work.put_vectors(model_id, before, np.eye(2, dtype=np.float32))
+            work.vectors.put(model_id, before, np.eye(2, dtype=np.float32))
         return models
 
-    first, second = kept.maintain(embed_all)
-    put(kept, document, chunks_of("zebra", "tiger"))
+    first, second = kept.upkeep(embed_all)
+    kept.put_chunks(document, chunks_of("zebra", "tiger"))
     kept_key = keys(backend)["zebra"]
     assert backend.query("SELECT model_id, chunk_key FROM vectors ORDER BY 1") == [
         (first, kept_key), (second, kept_key),
@@ -165,8 +160,8 @@ def test_a_hit_says_where_its_text_stands(kept: Kept) -> None:
 
 def test_a_shared_key_space_does_not_mix_documents(kept: Kept, backend: Backend) -> None:
     first, second = kept.create("a", ""), kept.create("b", "")
-    put(kept, first, chunks_of("same"))
-    put(kept, second, chunks_of("same"))
-    put(kept, replace(first, title="t"), [])
+    kept.put_chunks(first, chunks_of("same"))
+    kept.put_chunks(second, chunks_of("same"))
+    kept.put_chunks(replace(first, title="t"), [])
     assert kept.found("same") == {"b"}
     assert backend.indexed_passages() == 1

@@ -12,7 +12,7 @@ from tests.store.backends import Backend
 from tests.store.kept import EVERYTHING, Kept
 from zibaldone.errors import DeadlineExceeded, StorageUnavailable
 from zibaldone.store.port import Reader
-from zibaldone.text.tokens import parse_query
+from zibaldone.text.query import parse_query
 
 T = TypeVar("T")
 
@@ -22,7 +22,7 @@ def look(reader: Reader) -> tuple[str, list[str], list[str]]:
     assert document is not None
     heads = reader.documents.heads("", limit=9)
     scored = reader.lexical.search(parse_query("zebra"), limit=9)
-    views = reader.lexical.passages(key for key, _ in scored)
+    views = reader.chunks.views(key for key, _ in scored)
     found = [views[key].document_id for key, _ in scored]
     return document.body, [h.document_id for h in heads], found
 

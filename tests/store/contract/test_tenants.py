@@ -1,4 +1,4 @@
-"""Scopes: what is outside a caller's namespace or folder does not exist for it, by any way in."""
+"""Tenants: what is outside a caller's namespace or folder does not exist for it, by any way in."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from zibaldone.embed.hashed import Hashed
 from zibaldone.errors import Conflict, Forbidden
 from zibaldone.index.worker import IndexWorker
 from zibaldone.model.document import Document
+from zibaldone.model.job import VECTORS, NewJob
 from zibaldone.model.query import Filter
 from zibaldone.store import port
 from zibaldone.store.port import AuditEntry, Reader
-from zibaldone.text.tokens import parse_query
+from zibaldone.text.query import parse_query
 
 HOME = Tenant(namespace="home")
 AWAY = Tenant(namespace="away")
@@ -26,6 +27,7 @@ TEAM = Tenant(namespace="home", prefix="team/")
 NEIGHBOUR = Tenant(namespace="home", prefix="team/x")
 
 SECRET = "team/secret"
+SECRET_JOB = "0" * 26
 MODEL = Hashed()
 GIRAFFE = MODEL.embed(["giraffe"])[0]
 EVERY_KEY = range(1, 9)
@@ -40,13 +42,17 @@ def secret(kept: Kept) -> Document:
     kept.create(SECRET, "the zebra", HOME, tags=("animal",))
     kept.update(SECRET, HOME, body="the giraffe")
     asyncio.run(IndexWorker(kept.store, MODEL).drain())
-    return kept.update(SECRET, HOME, metadata={"k": "v"})
+    document = kept.update(SECRET, HOME, metadata={"k": "v"})
+    job = NewJob(VECTORS, subject=str(document.storage_key), job_id=SECRET_JOB)
+    kept.write(lambda writer: writer.queue.add([job]), HOME)
+    return document
 
 
 Look = Callable[[Reader, Document], Any]
 
 LOOKS: dict[str, Look] = {
     "documents.get": lambda reader, _: reader.documents.get(SECRET),
+    "documents.peek": lambda reader, _: reader.documents.peek(SECRET, 3),
     "documents.heads": lambda reader, _: reader.documents.heads("", limit=9),
     "documents.heads by prefix": lambda reader, _: reader.documents.heads("team/", limit=9),
     "documents.heads by id": lambda reader, _: reader.documents.heads(SECRET, limit=9),
@@ -64,12 +70,12 @@ LOOKS: dict[str, Look] = {
     "lexical.matching": lambda reader, _: reader.lexical.matching(
         parse_query("giraffe"), EVERY_KEY
     ),
-    "lexical.source_names": lambda reader, _: reader.lexical.source_names([SECRET]),
-    "lexical.documents_of": lambda reader, _: reader.lexical.documents_of(EVERY_KEY),
-    "lexical.passages": lambda reader, _: reader.lexical.passages(EVERY_KEY),
-    "lexical.passages_at": lambda reader, _: reader.lexical.passages_at([(SECRET, 0)]),
-    "lexical.sources": lambda reader, _: [
-        source for source in reader.lexical.sources() if source.documents or source.chunks
+    "chunks.source_names": lambda reader, _: reader.chunks.source_names([SECRET]),
+    "chunks.documents_of": lambda reader, _: reader.chunks.documents_of(EVERY_KEY),
+    "chunks.views": lambda reader, _: reader.chunks.views(EVERY_KEY),
+    "chunks.views_at": lambda reader, _: reader.chunks.views_at([(SECRET, 0)]),
+    "sources.counts": lambda reader, _: [
+        source for source in reader.sources.counts() if source.documents or source.chunks
     ],
     "vectors.search": lambda reader, _: reader.vectors.search(MODEL.identity, GIRAFFE, 9),
     "vectors.search by prefix": lambda reader, _: reader.vectors.search(
@@ -83,6 +89,11 @@ LOOKS: dict[str, Look] = {
     ),
     "vectors.scores": lambda reader, _: reader.vectors.scores(MODEL.identity, GIRAFFE, EVERY_KEY),
     "vectors.coverage": lambda reader, _: reader.vectors.coverage(MODEL.identity).pending,
+    "jobs.get": lambda reader, _: reader.jobs.get(SECRET_JOB),
+    "jobs.page": lambda reader, _: reader.jobs.page(limit=9),
+    "jobs.page of a kind": lambda reader, _: reader.jobs.page(
+        kind=VECTORS, state="queued", limit=9
+    ),
     "audit.page": lambda reader, _: reader.audit.page(None, limit=9),
     "audit.page of a document": lambda reader, _: reader.audit.page(SECRET, limit=9),
 }
@@ -93,8 +104,11 @@ def test_the_looks_cover_every_read_of_the_port() -> None:
     protocols = {
         "documents": port.DocumentReads,
         "revisions": port.RevisionReads,
+        "chunks": port.ChunkReads,
         "lexical": port.LexicalReads,
         "vectors": port.VectorReads,
+        "jobs": port.JobReads,
+        "sources": port.SourceReads,
         "audit": port.AuditReads,
     }
     parts = {name for name in vars(Reader) if not name.startswith("_")}

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import orjson
 
-from zibaldone.errors import InvalidArgument, NotConfigured, StorageUnavailable
+from zibaldone import extras
+from zibaldone.errors import InvalidArgument, StorageUnavailable
 from zibaldone.pull.agent_data.file import row_of
 from zibaldone.pull.agent_data.row import KbRow, KbRows
 
 SCHEMES = ("postgresql://", "postgres://")
-INSTALL_COMMAND = "pip install 'zibaldone[postgres]'"
 
 _CONNECT_SECONDS_MAX = 15
 _ROWS_AT_A_TIME = 100
@@ -65,15 +64,9 @@ def _refuse_malformed(psycopg: Any, url: str) -> None:
 
 
 def _library() -> Any:
-    try:
-        import_module("psycopg.conninfo")
-        import_module("psycopg.types.json")
-        return import_module("psycopg")
-    except ImportError as error:
-        raise NotConfigured(
-            f"Reading a PostgreSQL database needs psycopg: {INSTALL_COMMAND}",
-            install=INSTALL_COMMAND,
-        ) from error
+    extras.require("postgres", "psycopg.conninfo")
+    extras.require("postgres", "psycopg.types.json")
+    return extras.require("postgres", "psycopg")
 
 
 @contextmanager

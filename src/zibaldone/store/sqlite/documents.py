@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
@@ -9,7 +10,8 @@ import apsw
 
 from zibaldone.access.principal import Tenant
 from zibaldone.errors import Conflict, Forbidden
-from zibaldone.model.document import Document, DocumentHead, Revision
+from zibaldone.model.document import Document, DocumentHead, DocumentPart, Revision
+from zibaldone.model.facets import Facets
 from zibaldone.store import statements
 from zibaldone.store.port import Listing
 from zibaldone.store.sqlite import rows
@@ -18,6 +20,10 @@ from zibaldone.text.normalize import prefix_end
 
 _SQL = statements.load("zibaldone.store.sqlite", "documents.sql")
 _REVISIONS = statements.load("zibaldone.store.sqlite", "revisions.sql")
+
+
+_UTF8_BYTES_MAX = 4
+"""Of one character."""
 
 
 class _Place(NamedTuple):
@@ -40,6 +46,34 @@ class Documents:
         ).fetchone()
         return None if row is None else rows.document(row)
 
+    def peek(self, document_id: str, chars_max: int) -> DocumentPart | None:
+        row = self._raw.execute(
+            _SQL["peek"],
+            {
+                **rows.tenant_values(self._tenant),
+                "document_id": document_id,
+                "chars_max": chars_max,
+            },
+        ).fetchone()
+        if row is None:
+            return None
+        *fields, beginning = row
+        if beginning is None:
+            beginning = self._beginning(row[0], chars_max)
+        return rows.document_part((*fields, beginning))
+
+    def _beginning(self, document_key: int, chars_max: int) -> str:
+        """The first characters of a body: of a value, SQL can only read all of it."""
+        try:
+            blob = self._raw.blob_open("main", "bodies", "body", document_key, False)
+        except apsw.SQLError as problem:
+            raise UnreadableRowError(str(problem)) from problem
+        with blob:
+            data = blob.read(min(blob.length(), chars_max * _UTF8_BYTES_MAX))
+        # The last character may be cut: only the ones before it are decoded, and more than enough.
+        text, _ = codecs.utf_8_decode(data, "strict", False)
+        return text[:chars_max]
+
     def heads(
         self, prefix: str, *, after: str | None = None, offset: int = 0, limit: int
     ) -> list[DocumentHead]:
@@ -54,7 +88,7 @@ class Documents:
     ) -> Listing:
         place = self._place(prefix, after, offset)
         if place is None:
-            return Listing("[]", 0, None, False)
+            return Listing((), has_more=False)
         try:
             row = self._raw.execute(
                 _SQL["listing" + place.is_open], {**place.values, "limit": limit}
@@ -133,6 +167,26 @@ class Documents:
         if after.body != before.body:
             self._raw.execute(_SQL["replace_body"], {"document_key": key, "body": after.body})
         return replace(after, storage_key=key)
+
+    def put_facets(self, document: Document, facets: Facets | None) -> None:
+        key = rows.storage_key(document)
+        self._raw.execute(_SQL["delete_tags"], {"document_key": key})
+        if facets is None:
+            self._raw.execute(_SQL["delete_facets"], {"document_key": key})
+            return
+        self._raw.execute(
+            _SQL["put_facets"],
+            {
+                "document_key": key,
+                "created_us": facets.created_us,
+                "score": facets.score,
+                "post_type": facets.post_type,
+            },
+        )
+        if facets.tags:
+            self._raw.executemany(
+                _SQL["put_tag"], [{"document_key": key, "tag": tag} for tag in facets.tags]
+            )
 
     def _require_visible(self, document: Document) -> None:
         if not document.document_id.startswith(self._tenant.prefix):

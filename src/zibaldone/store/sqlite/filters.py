@@ -9,7 +9,6 @@ import orjson
 
 from zibaldone.access.principal import Tenant
 from zibaldone.model.query import Filter
-from zibaldone.text.facets import fold_tag
 from zibaldone.text.normalize import prefix_end
 
 
@@ -45,15 +44,11 @@ def filter_values(tenant: Tenant, wanted: Filter) -> dict[str, Any] | None:
         "without_ids": _listed(wanted.without_ids),
         "min_score": wanted.min_score,
         "post_types": _listed(wanted.post_type_ids),
-        "tags_any": _listed(folded_tags(wanted.tags_any)),
-        "tags_all": _listed(folded_tags(wanted.tags_all)),
+        "tags_any": _listed(wanted.tags_any),
+        "tags_all": _listed(wanted.tags_all),
         "created_after": wanted.created_after_us,
         "created_before": wanted.created_before_us,
     }
-
-
-def folded_tags(tags: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    return None if tags is None else tuple(dict.fromkeys(fold_tag(tag) for tag in tags))
 
 
 def _listed(values: Sequence[Any] | None) -> str | None:

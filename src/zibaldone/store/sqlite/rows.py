@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import orjson
 
 from zibaldone.access.principal import Tenant
-from zibaldone.model.document import Document, DocumentHead, Revision
+from zibaldone.model.document import Document, DocumentHead, DocumentPart, Revision
 from zibaldone.store.port import Listing
 from zibaldone.store.sqlite.faults import UnreadableRowError
 from zibaldone.text.normalize import prefix_end
@@ -23,10 +23,12 @@ INT_OR_NONE = (int, NoneType)
 _HEAD: Kinds = (str, TEXT_OR_NONE, str, str, int)
 _LISTING: Kinds = (str, int, TEXT_OR_NONE, int)
 _REVISION: Kinds = (int, str, str, str, str, int, int, str, str)
-_DOCUMENT: Kinds = (
+_FIELDS: Kinds = (
     *(int, str, TEXT_OR_NONE, str, str, str, str, int, int, int),
-    *(str, str, INT_OR_NONE, int, TEXT_OR_NONE, str, TEXT_OR_NONE, str),
+    *(str, str, INT_OR_NONE, int, TEXT_OR_NONE, str, TEXT_OR_NONE),
 )
+_DOCUMENT: Kinds = (*_FIELDS, str)
+_DOCUMENT_PART: Kinds = (*_FIELDS, int, str)
 
 
 def dumps(value: Any) -> str:
@@ -58,26 +60,40 @@ def loads(stored: str, kind: type[T]) -> T:
 
 def document(row: Row) -> Document:
     require(row, _DOCUMENT)
-    return Document(
-        storage_key=row[0],
-        document_id=row[1],
-        parent_id=row[2],
-        title=row[3],
-        tags=tags(row[4]),
-        mime=row[5],
-        metadata=loads(row[6], dict),
-        revision=row[7],
-        created_at_us=row[8],
-        updated_at_us=row[9],
-        updated_by=row[10],
-        operation=row[11],
-        deleted_at_us=row[12],
-        source_id=row[13],
-        pk=None if row[14] is None else loads(row[14], dict),
-        vector_status=row[15],
-        vector_error=row[16],
-        body=row[17],
-    )
+    return Document(**_fields(row), body=row[17])
+
+
+def document_part(row: Row) -> DocumentPart:
+    require(row, _DOCUMENT_PART)
+    return DocumentPart(**_fields(row), content_chars=row[17], beginning=row[18])
+
+
+def _fields(row: Row) -> dict[str, Any]:
+    return {
+        "storage_key": row[0],
+        "document_id": row[1],
+        "parent_id": row[2],
+        "title": row[3],
+        "tags": tags(row[4]),
+        "mime": row[5],
+        "metadata": loads(row[6], dict),
+        "revision": row[7],
+        "created_at_us": row[8],
+        "updated_at_us": row[9],
+        "updated_by": row[10],
+        "operation": row[11],
+        "deleted_at_us": row[12],
+        "source_id": row[13],
+        "pk": None if row[14] is None else loads(row[14], dict),
+        "vector_status": row[15],
+        "vector_error": row[16],
+    }
+
+
+def storage_key(document: Document) -> int:
+    if document.storage_key is None:
+        raise ValueError(f"{document.document_id!r} is not stored yet")
+    return document.storage_key
 
 
 def document_values(document: Document) -> dict[str, Any]:
@@ -108,9 +124,39 @@ def head(row: Row) -> DocumentHead:
     return DocumentHead(row[0], row[1], row[2], tags(row[3]), row[4])
 
 
+class JsonListing(Listing):
+    """A page that the database wrote as JSON."""
+
+    __slots__ = ("_count", "_items_json", "_last_id")
+
+    def __init__(self, items_json: str, count: int, last_id: str | None, has_more: bool) -> None:
+        super().__init__((), has_more)
+        self._items_json = items_json
+        self._count = count
+        self._last_id = last_id
+
+    @property
+    def heads(self) -> list[DocumentHead]:
+        return [
+            DocumentHead(**{**item, "tags": tuple(item["tags"])})
+            for item in orjson.loads(self._items_json)
+        ]
+
+    @property
+    def count(self) -> int:
+        return self._count
+
+    @property
+    def last_id(self) -> str | None:
+        return self._last_id
+
+    def to_json(self) -> str:
+        return self._items_json
+
+
 def listing(row: Row) -> Listing:
     items_json, count, last_id, has_more = require(row, _LISTING)
-    return Listing(items_json, count, last_id, bool(has_more))
+    return JsonListing(items_json, count, last_id, bool(has_more))
 
 
 def tags(stored: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from functools import lru_cache
 from pathlib import Path
 
 import apsw
@@ -16,7 +17,9 @@ from zibaldone.errors import ConfigurationError, StorageReadOnly
 from zibaldone.store import migrate
 from zibaldone.store.sqlite.connection import Connection
 from zibaldone.store.sqlite.faults import damaged, file_errors
+from zibaldone.store.sqlite.match import column_text
 from zibaldone.text.facets import fold_tag
+from zibaldone.text.terms import index_terms
 
 APPLICATION_ID = 0x434D504C
 """'CMPL' in the file's header: tells our file from any other SQLite database."""
@@ -102,9 +105,18 @@ def _migrate(raw: apsw.Connection, path: Path) -> None:
 
 def add_functions(raw: apsw.Connection) -> None:
     """What migrations need beside SQL."""
-    raw.create_scalar_function(
-        "fold_tag", lambda *tags: fold_tag(str(tags[0])), 1, deterministic=True
-    )
+    raw.create_scalar_function("fold_tag", _fold_tag, 1, deterministic=True)
+    raw.create_scalar_function("index_terms", _index_terms, 1, deterministic=True)
+
+
+def _fold_tag(*values: apsw.SQLiteValue) -> str:
+    return fold_tag(str(values[0]))
+
+
+@lru_cache(maxsize=64)
+def _index_terms(*values: apsw.SQLiteValue) -> str:
+    """Cached: all chunks of a document have its title."""
+    return column_text(index_terms(str(values[0])))
 
 
 def _version(raw: apsw.Connection, path: Path) -> int:

@@ -1,5 +1,5 @@
 -- The whole schema, for reading. It is made from migrations/, which are what a database is made of;
--- after a new migration: python -m tests.store.schema_snapshot
+-- after a new migration: python -m tests.store.sqlite.schema_snapshot
 
 CREATE TABLE sources (
     source_id       INTEGER PRIMARY KEY,
@@ -9,7 +9,7 @@ CREATE TABLE sources (
     enabled         INTEGER NOT NULL DEFAULT 1 CHECK (enabled IN (0, 1)),
     definition      TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(definition)),
     created_at_us   INTEGER NOT NULL,
-    last_sync_at_us INTEGER,
+    last_sync_at_us INTEGER, chunking_version INTEGER NOT NULL DEFAULT 0,
     UNIQUE (namespace, name)
 ) STRICT;
 
@@ -34,7 +34,7 @@ CREATE TABLE documents (
     operation     TEXT NOT NULL,
     vector_status TEXT NOT NULL CHECK (vector_status IN ('pending', 'ready', 'error', 'skipped')),
     vector_error  TEXT
-) STRICT;
+, chunking_version INTEGER NOT NULL DEFAULT 0) STRICT;
 
 CREATE UNIQUE INDEX documents_by_id ON documents (namespace, document_id);
 
@@ -89,12 +89,6 @@ CREATE TABLE chunks (
 ) STRICT;
 
 CREATE INDEX chunks_by_document ON chunks (document_key, chunk_index);
-
-CREATE VIRTUAL TABLE chunk_terms USING fts5(
-    title, heading, body,
-    content = '', contentless_delete = 1,
-    tokenize = "porter unicode61 remove_diacritics 0 categories 'L* M* N* P* S* Co Cn Cf'"
-);
 
 CREATE TABLE models (
     model_id      INTEGER PRIMARY KEY,
@@ -171,3 +165,56 @@ CREATE TABLE index_workers (
     model_id       INTEGER NOT NULL REFERENCES models (model_id),
     alive_until_us INTEGER NOT NULL
 ) STRICT;
+
+CREATE VIRTUAL TABLE chunk_terms USING fts5(
+    title, heading, body,
+    content = '', contentless_delete = 1,
+    tokenize = "unicode61 remove_diacritics 0 categories 'L* M* N* P* S* Co Cn Cf'"
+);
+
+CREATE TABLE jobs (
+    job_key          INTEGER PRIMARY KEY,
+    job_id           TEXT NOT NULL UNIQUE,
+    kind             TEXT NOT NULL,
+    state            INTEGER NOT NULL DEFAULT 0 CHECK (state BETWEEN 0 AND 4),
+    namespace        TEXT NOT NULL,
+    prefix           TEXT NOT NULL,
+    subject          TEXT,
+    created_at_us    INTEGER NOT NULL,
+    not_before_us    INTEGER NOT NULL,
+    unique_key       TEXT,
+    payload          TEXT,
+    attempts         INTEGER NOT NULL DEFAULT 0,
+    crashes          INTEGER NOT NULL DEFAULT 0,
+    cancel_requested INTEGER NOT NULL DEFAULT 0,
+    leased_until_us  INTEGER,
+    lease_owner      TEXT,
+    started_at_us    INTEGER,
+    finished_at_us   INTEGER,
+    progress_done    REAL,
+    progress_total   REAL,
+    progress_message TEXT,
+    result           TEXT,
+    error            TEXT
+) STRICT;
+
+CREATE INDEX jobs_queued ON jobs (kind, job_key, not_before_us) WHERE state = 0;
+
+CREATE INDEX jobs_running ON jobs (kind, leased_until_us) WHERE state = 1;
+
+CREATE INDEX jobs_ended ON jobs (state, kind, finished_at_us) WHERE state >= 2;
+
+CREATE INDEX jobs_by_subject ON jobs (kind, subject) WHERE subject IS NOT NULL;
+
+CREATE UNIQUE INDEX jobs_unique ON jobs (namespace, kind, unique_key)
+    WHERE unique_key IS NOT NULL AND state <= 1;
+
+CREATE TABLE schedules (
+    name           TEXT PRIMARY KEY,
+    cron           TEXT NOT NULL,
+    kind           TEXT NOT NULL,
+    namespace      TEXT NOT NULL,
+    payload        TEXT NOT NULL CHECK (json_valid(payload)),
+    next_run_at_us INTEGER NOT NULL,
+    last_run_at_us INTEGER
+) STRICT, WITHOUT ROWID;

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 
 import apsw
 import orjson
 
+from zibaldone.access.principal import Tenant
 from zibaldone.errors import InvalidArgument, StorageCorrupt
 from zibaldone.model.chunking import Chunking
 from zibaldone.store import statements
+from zibaldone.store.port import SourceCounts
 from zibaldone.store.sqlite import rows
 from zibaldone.store.sqlite.faults import UnreadableRowError
-from zibaldone.store.sqlite.passages import replace_passages
-from zibaldone.store.upkeep import DocumentText, PassagesReplaced, Source
-from zibaldone.text.chunk import Chunk
+from zibaldone.store.sqlite.filters import range_values
+from zibaldone.store.upkeep import DocumentText, Source
 
 _DEFINITION: rows.Kinds = (str, str)
-_SOURCE: rows.Kinds = (int, str, str, str, int, str, int, int)
-_TEXT: rows.Kinds = (str, str, str)
+_SOURCE: rows.Kinds = (int, str, str, str, int, str, int, int, int)
+_TEXT: rows.Kinds = (int, str, str, str)
+_COUNTS: rows.Kinds = (int, str, int, rows.INT_OR_NONE, int, int)
 
 _SQL = statements.load("zibaldone.store.sqlite", "sources.sql")
 
 
-class Sources:
-    """What a write has to know."""
+class _Definitions:
+    """How each source is set up, by its id."""
 
     def __init__(self, raw: apsw.Connection) -> None:
         self._raw = raw
@@ -45,36 +47,50 @@ class Sources:
             ) from error
 
 
-class SourceUpkeep(Sources):
+class Sources(_Definitions):
+    """Bound to one tenant: what a source holds beyond it is not counted."""
+
+    def __init__(self, raw: apsw.Connection, tenant: Tenant) -> None:
+        super().__init__(raw)
+        self._tenant = tenant
+
+    def counts(self) -> list[SourceCounts]:
+        found = self._raw.execute(_SQL["visible"], range_values(self._tenant))
+        return [
+            SourceCounts(source_id, name, bool(enabled), synced_at_us, documents, chunks)
+            for source_id, name, enabled, synced_at_us, documents, chunks in (
+                rows.require(row, _COUNTS) for row in found
+            )
+        ]
+
+
+class SourceUpkeep(_Definitions):
     """Across namespaces, like all upkeep."""
 
     def all(self) -> list[Source]:
         return [_source(rows.require(row, _SOURCE)) for row in self._raw.execute(_SQL["all"])]
 
-    def set_chunking(self, source_id: int, chunking: Chunking) -> None:
+    def set_chunking(self, source_id: int, chunking: Chunking) -> int:
         values = {"source_id": source_id, "chunking": rows.dumps(chunking.as_dict())}
-        self._raw.execute(_SQL["set_chunking"], values)
+        version: int = self._raw.execute(_SQL["set_chunking"], values).get
+        return version
 
-    def set_cut(self, source_id: int) -> None:
-        self._raw.execute(_SQL["set_cut"], {"source_id": source_id})
+    def chunking_version(self, source_id: int) -> int:
+        version: int = self._raw.execute(_SQL["chunking_version"], {"source_id": source_id}).get
+        return version
 
-    def last_document(self) -> int:
-        key: int = self._raw.execute(_SQL["last_document"]).get
-        return key
+    def stale(self, source_id: int, *, after: int, limit: int) -> list[tuple[int, int]]:
+        values = {"source_id": source_id, "after": after, "limit": limit}
+        return [(key, chars) for key, chars in self._raw.execute(_SQL["stale"], values)]
 
-    def documents(
-        self, source_id: int, *, after: int, through: int, limit: int
-    ) -> list[tuple[int, int]]:
-        values = {"source_id": source_id, "after": after, "through": through, "limit": limit}
-        return [(key, chars) for key, chars in self._raw.execute(_SQL["documents"], values)]
+    def set_cut(self, source_id: int, document_keys: Iterable[int]) -> None:
+        values = {"source_id": source_id, "document_keys": rows.dumps(list(document_keys))}
+        self._raw.execute(_SQL["set_cut"], values)
 
-    def text(self, source_id: int, document_key: int) -> DocumentText | None:
-        values = {"source_id": source_id, "document_key": document_key}
-        row = self._raw.execute(_SQL["text"], values).fetchone()
-        return None if row is None else DocumentText(document_key, *rows.require(row, _TEXT))
-
-    def replace_passages(self, document: DocumentText, chunks: Sequence[Chunk]) -> PassagesReplaced:
-        return replace_passages(self._raw, document.document_key, document.title, chunks)
+    def texts(self, source_id: int, document_keys: Iterable[int]) -> list[DocumentText]:
+        values = {"source_id": source_id, "document_keys": rows.dumps(list(document_keys))}
+        found = self._raw.execute(_SQL["texts"], values)
+        return [DocumentText(*rows.require(row, _TEXT)) for row in found]
 
 
 @lru_cache(maxsize=256)
@@ -84,7 +100,7 @@ def _parsed(definition: str) -> Chunking:
 
 
 def _source(row: rows.Row) -> Source:
-    source_id, namespace, name, kind, enabled, definition, documents, chunks = row
+    source_id, namespace, name, kind, enabled, definition, documents, chunks, is_cut = row
     chunking, problem = None, ""
     try:
         chunking = _parsed(definition)
@@ -100,10 +116,5 @@ def _source(row: rows.Row) -> Source:
         chunks=chunks,
         chunking=chunking,
         problem=problem,
-        is_cut=_is_cut(definition),
+        is_cut=bool(is_cut),
     )
-
-
-def _is_cut(definition: str) -> bool:
-    defined = orjson.loads(definition)
-    return isinstance(defined, dict) and "chunking_unfinished" not in defined

@@ -18,16 +18,19 @@ from zibaldone.limits import Limits
 from zibaldone.store.port import Reader, StoreCheck, Writer
 from zibaldone.store.sqlite.api_keys import ApiKeys
 from zibaldone.store.sqlite.check import check_file
+from zibaldone.store.sqlite.chunks import Chunks
 from zibaldone.store.sqlite.connection import Connection
 from zibaldone.store.sqlite.documents import Documents, Revisions
+from zibaldone.store.sqlite.jobs import Jobs, Queue
 from zibaldone.store.sqlite.journal import Audit, Outbox
 from zibaldone.store.sqlite.lexical import Lexical
-from zibaldone.store.sqlite.maintenance import Maintenance
+from zibaldone.store.sqlite.place import description_of
 from zibaldone.store.sqlite.schema import prepare
 from zibaldone.store.sqlite.sources import Sources
+from zibaldone.store.sqlite.upkeep import Upkeep
 from zibaldone.store.sqlite.vectors import VectorMemory, Vectors
 from zibaldone.store.sqlite.writer import WriterThread
-from zibaldone.store.upkeep import Maintenance as MaintenancePort
+from zibaldone.store.upkeep import Upkeep as UpkeepPort
 
 T = TypeVar("T")
 
@@ -58,6 +61,10 @@ class Session:
         return Revisions(self._raw, self._tenant)
 
     @cached_property
+    def chunks(self) -> Chunks:
+        return Chunks(self._raw, self._tenant)
+
+    @cached_property
     def lexical(self) -> Lexical:
         return Lexical(self._raw, self._tenant)
 
@@ -67,11 +74,19 @@ class Session:
 
     @cached_property
     def sources(self) -> Sources:
-        return Sources(self._raw)
+        return Sources(self._raw, self._tenant)
 
     @cached_property
     def outbox(self) -> Outbox:
         return Outbox(self._raw)
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        return Jobs(self._raw, self._tenant)
+
+    @cached_property
+    def queue(self) -> Queue:
+        return Queue(self._raw, self._tenant)
 
     @cached_property
     def audit(self) -> Audit:
@@ -98,6 +113,10 @@ class SqliteStore:
             self._readers.put(connection)
         self._threads = ThreadPoolExecutor(_READERS, thread_name_prefix="zibaldone-reader")
         self._writer = WriterThread(path, wait)
+
+    @property
+    def description(self) -> str:
+        return description_of(self._path)
 
     async def read(
         self,
@@ -134,20 +153,20 @@ class SqliteStore:
             self._writer.submit(lambda raw: work(Session(raw, tenant, self._memory)))
         )
 
-    async def maintain(self, work: Callable[[MaintenancePort], T], *, write: bool = True) -> T:
+    async def upkeep(self, work: Callable[[UpkeepPort], T], *, write: bool = True) -> T:
         if write:
-            submitted = self._writer.submit(lambda raw: work(Maintenance(raw)))
+            submitted = self._writer.submit(lambda raw: work(Upkeep(raw)))
             return await asyncio.wrap_future(submitted)
         return await self._in_thread(self._look, work)
 
-    def _look(self, work: Callable[[MaintenancePort], T]) -> T:
+    def _look(self, work: Callable[[UpkeepPort], T]) -> T:
         connection = self._readers.get()
         try:
-            return connection.read(lambda raw: work(Maintenance(raw)), _SWEEP_SECONDS_MAX)
+            return connection.read(lambda raw: work(Upkeep(raw)), _SWEEP_SECONDS_MAX)
         finally:
             self._readers.put(connection)
 
-    async def load_vectors(self, identity: str) -> None:
+    async def prepare_model(self, identity: str) -> None:
         def page(reader: Session) -> bool:
             return reader.vectors.load_page(identity)
 

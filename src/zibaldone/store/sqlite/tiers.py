@@ -1,8 +1,8 @@
 """A keyword search on a large index, in steps: the rarer words first, all of them if need be.
 
-To rank a passage costs FTS5 some fifty times as much as to count it, and a word that is in every
-tenth passage says little about any. So the words that bring passages are the rarest ones, as many
-as are together in `ranked_max` passages; the commoner ones still count in the scores of what these
+To rank a chunk costs FTS5 some fifty times as much as to count it, and a word that is in every
+tenth chunk says little about any. So the words that bring chunks are the rarest ones, as many
+as are together in `ranked_max` chunks; the commoner ones still count in the scores of what these
 bring. Only a search that finds too little that way goes on to the next step. The last step is the
 plain search, so nothing that holds a word of the query is out of reach.
 """
@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from zibaldone.text.tokens import Query, to_fts5, wanted_groups, without_excluded
+from zibaldone.model.query import Query
+from zibaldone.store.sqlite.match import to_fts5, wanted_groups, without_excluded
 
 Groups = Sequence[tuple[str, ...]]
 
@@ -25,17 +26,17 @@ class Tier:
     """How often each word stands in the expression: FTS5 adds its score up as often."""
 
 
-def tiers(query: Query, passages_with: Callable[[str], int], ranked_max: int) -> list[Tier]:
+def tiers(query: Query, chunks_with: Callable[[str], int], ranked_max: int) -> list[Tier]:
     """The expressions to try in turn; the last one is the plain search.
 
-    `passages_with` says in how many passages an expression is found; it need not count beyond
+    `chunks_with` says in how many chunks an expression is found; it need not count beyond
     `ranked_max`.
     """
     groups = wanted_groups(query)
     everything = Tier(to_fts5(query))
     if query.phrases or query.title_terms or len(groups) < 2:
         return [everything]  # what is required bounds the work already, or there is no choice
-    rare, common = _parted(groups, passages_with, ranked_max)
+    rare, common = _parted(groups, chunks_with, ranked_max)
     if not common:
         return [everything]
     if not rare:
@@ -48,10 +49,10 @@ def tiers(query: Query, passages_with: Callable[[str], int], ranked_max: int) ->
 
 
 def _parted(
-    groups: Groups, passages_with: Callable[[str], int], ranked_max: int
+    groups: Groups, chunks_with: Callable[[str], int], ranked_max: int
 ) -> tuple[Groups, Groups]:
-    """The rarest that are together in few enough passages, and the others, rarest first."""
-    counts = {group: passages_with(" OR ".join(group)) for group in groups}
+    """The rarest that are together in few enough chunks, and the others, rarest first."""
+    counts = {group: chunks_with(" OR ".join(group)) for group in groups}
     by_count = sorted(groups, key=lambda group: counts[group])
     left = ranked_max
     for taken, group in enumerate(by_count):

@@ -17,15 +17,16 @@ import apsw
 import orjson
 
 from zibaldone.access.principal import Tenant
-from zibaldone.errors import VectorsLoading
+from zibaldone.errors import VectorsUnavailable
 from zibaldone.limits import VECTOR_CHANGES_KEPT, VECTOR_LOAD_SECONDS_MAX
 from zibaldone.model.query import NO_FILTER, Filter
 from zibaldone.model.vector import Vectors as VectorRows
 from zibaldone.model.vector import np
 from zibaldone.store import statements
 from zibaldone.store.port import VectorCoverage
-from zibaldone.store.sqlite.filters import filter_values, folded_tags, range_values
+from zibaldone.store.sqlite.filters import filter_values, range_values
 from zibaldone.store.sqlite.vector_index import StoredVector, VectorIndex
+from zibaldone.store.sqlite.vector_log import ALL_CHUNKS
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -34,9 +35,6 @@ _SQL = statements.load("zibaldone.store.sqlite", "vectors.sql")
 
 _PAGE_ROWS = 20_000
 """Read at once, of the vectors or of the log: about a tenth of a second."""
-
-ALL_PASSAGES = 0
-"""In the log: not one passage changed but all of the model."""
 
 
 class _Held:
@@ -134,7 +132,7 @@ def _follow_log(held: _Held, raw: apsw.Connection, model_id: int) -> bool:
     through = min(newest, held.seen_change + _PAGE_ROWS)
     values = {"model_id": model_id, "after": held.seen_change, "through": through}
     keys = {row[0] for row in raw.execute(_SQL["changed_chunks"], values)}
-    if ALL_PASSAGES in keys:
+    if ALL_CHUNKS in keys:
         held.begin(held.index.dimensions, newest)
         return True
     listed = {"model_id": model_id, "chunk_keys": orjson.dumps(list(keys)).decode()}
@@ -145,8 +143,10 @@ def _follow_log(held: _Held, raw: apsw.Connection, model_id: int) -> bool:
     return through < newest
 
 
-def _loading() -> VectorsLoading:
-    return VectorsLoading("The vectors are being read into memory; in a moment they are there.")
+def _loading() -> VectorsUnavailable:
+    return VectorsUnavailable(
+        "The vectors are still being read into memory; try again in a moment."
+    )
 
 
 class Vectors:
@@ -223,9 +223,9 @@ class Vectors:
             found.append(self._keys("eligible", _only(values, _WALKED)))
         if wanted.document_ids is not None:
             found.append(self._keys("identified", _only(values, _IDENTIFIED)))
-        if (any_of := folded_tags(wanted.tags_any)) is not None:
+        if (any_of := wanted.tags_any) is not None:
             found.append(self._tagged(any_of, 1))
-        if all_of := folded_tags(wanted.tags_all):
+        if all_of := wanted.tags_all:
             found.append(self._tagged(all_of, len(all_of)))
         if not found:
             return None

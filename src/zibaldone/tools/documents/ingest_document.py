@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from pydantic import AliasChoices, Field
@@ -10,8 +9,8 @@ from pydantic import AliasChoices, Field
 from zibaldone.access.decide import require_document
 from zibaldone.errors import InvalidArgument
 from zibaldone.keep.create import NewDocument, create
+from zibaldone.model.extracted import Extracted
 from zibaldone.text import normalize
-from zibaldone.text.extract import Extracted, extract
 from zibaldone.tools.documents.fields import Tags, written
 from zibaldone.tools.spec import Answer, Arguments, Call, ToolSpec
 
@@ -37,13 +36,15 @@ async def handle(call: Call, given: IngestDocument) -> Answer:
     if given.text is not None:
         if given.path is None:
             raise InvalidArgument("A text needs a path to be kept at.", field="path")
-        found, name = Extracted(given.text, "", "text/markdown"), given.path
+        extracted, name = Extracted(given.text, "", "text/markdown"), given.path
         origin: dict[str, Any] = {}
     else:
         await call.progress(0, 3, "fetching")
         fetched = await call.runtime.fetcher.fetch(given.source or "")
         await call.progress(1, 3, "extracting the text")
-        found = await asyncio.to_thread(extract, fetched.data, name=fetched.name, mime=fetched.mime)
+        extracted = await call.runtime.converter.convert(
+            fetched.data, name=fetched.name, mime=fetched.mime
+        )
         name = fetched.name
         await call.progress(2, 3, "keeping it")
         origin = {"origin": fetched.origin}
@@ -51,17 +52,17 @@ async def handle(call: Call, given: IngestDocument) -> Answer:
     require_document(call.principal, document_id)
     new = NewDocument(
         document_id=document_id,
-        body=found.text,
-        title=given.title or found.title[:200],
+        body=extracted.text,
+        title=given.title or extracted.title[:200],
         tags=tuple(given.tags),
-        mime=found.mime,
+        mime=extracted.mime,
         metadata={**origin, **given.metadata},
     )
     limits = call.runtime.limits
     document, is_new = await call.runtime.store.write(
         call.principal.tenant, lambda writer: create(writer, new, call.actor, limits, upsert=True)
     )
-    return written(document, "created" if is_new else "updated", content_length=len(found.text))
+    return written(document, "created" if is_new else "updated", content_length=len(extracted.text))
 
 
 TOOL = ToolSpec(

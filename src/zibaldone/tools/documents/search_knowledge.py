@@ -19,10 +19,10 @@ from zibaldone.limits import (
     SEARCH_LIMIT_DEFAULT,
     SEARCH_LIMIT_MAX,
 )
-from zibaldone.model.query import Filter
+from zibaldone.model.query import Filter, Query
 from zibaldone.store.port import Reader
 from zibaldone.text import normalize
-from zibaldone.text.tokens import Query
+from zibaldone.text.facets import folded_tags
 from zibaldone.tools.spec import Answer, Arguments, Call, ToolSpec
 
 _BYTES_PER_HIT = KNOWLEDGE_RESPONSE_BYTES // SEARCH_LIMIT_DEFAULT
@@ -71,7 +71,7 @@ def _tags(given: list[str]) -> tuple[str, ...] | None:
     tags = normalize.tags(given)
     if not tags:  # no filter at all is not what was meant
         raise InvalidArgument("The tags are blank.", field="tags")
-    return tags
+    return folded_tags(tags)
 
 
 async def _embedded(call: Call, text: str, query: Query, weight: float) -> QueryVector:

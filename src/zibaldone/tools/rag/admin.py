@@ -35,7 +35,7 @@ async def handle_stats(call: Call, given: AdminStats) -> Answer:
     clock = Clock()
     sources = await call.runtime.store.read(
         call.principal.tenant,
-        lambda reader: reader.lexical.sources(),
+        lambda reader: reader.sources.counts(),
         seconds_max=RAG_SECONDS_MAX,
     )
     return {

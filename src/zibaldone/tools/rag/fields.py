@@ -20,10 +20,12 @@ from zibaldone.limits import (
     RAG_SECONDS_MAX,
     SEARCH_LIMIT_MAX,
 )
+from zibaldone.model.chunk import ChunkView
 from zibaldone.model.instant import from_iso
 from zibaldone.model.query import Filter
-from zibaldone.store.port import PassageView, Reader
+from zibaldone.store.port import Reader
 from zibaldone.text import normalize
+from zibaldone.text.facets import folded_tags
 from zibaldone.tools.answer import fit_items, size_bytes
 from zibaldone.tools.spec import Answer, Arguments
 
@@ -81,8 +83,8 @@ class RagFilters(Arguments):
             document_ids=None if self.doc_ids is None else _stored_ids(self.doc_ids),
             min_score=self.min_score,
             post_type_ids=_tuple(self.post_type_ids),
-            tags_any=_tuple(self.tags_any),
-            tags_all=_tuple(self.tags_all),
+            tags_any=folded_tags(self.tags_any),
+            tags_all=folded_tags(self.tags_all),
             created_after_us=_instant_us(self.created_after),
             created_before_us=_instant_us(self.created_before),
         )
@@ -128,7 +130,7 @@ def hits_wanted(k: int) -> int:
 
 
 def shown_hit(
-    view: PassageView, scores: dict[str, Any], include: SearchReturn, snippet_text: str | None
+    view: ChunkView, scores: dict[str, Any], include: SearchReturn, snippet_text: str | None
 ) -> Answer:
     hit: Answer = {
         "chunk_id": view.chunk_id,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pydantic import Field
 
 from zibaldone.limits import CHUNK_RESPONSE_BYTES_MAX, RAG_IDS_MAX, RAG_SECONDS_MAX
+from zibaldone.model.chunk import ChunkView
 from zibaldone.model.point import point_id
-from zibaldone.store.port import PassageView
 from zibaldone.tools.answer import fit_items
 from zibaldone.tools.rag.fields import ChunkId, Clock, bytes_left, place_of
 from zibaldone.tools.spec import Answer, Arguments, Call, ToolSpec
@@ -28,7 +28,7 @@ async def handle(call: Call, given: GetChunks) -> Answer:
     wanted = _once_each(given.chunk_ids)
     views = await call.runtime.store.read(
         call.principal.tenant,
-        lambda reader: reader.lexical.passages_at(wanted),
+        lambda reader: reader.chunks.views_at(wanted),
         seconds_max=clock.left_s,
     )
     present = [place for place in wanted if place in views]
@@ -60,7 +60,7 @@ def _once_each(given: list[str]) -> dict[tuple[str, int], str]:
     return wanted
 
 
-def _shown(view: PassageView, include: ChunkReturn) -> Answer:
+def _shown(view: ChunkView, include: ChunkReturn) -> Answer:
     chunk: Answer = {"chunk_id": view.chunk_id, "doc_id": view.document_id}
     if include.include_title:
         chunk["title"] = view.title

@@ -39,7 +39,7 @@ def _read(reader: Reader, given: GetDocs) -> Answer:
     missing: list[str] = []
     wanted = _once_each(given.doc_ids)
     names = list(wanted.values())
-    source_names = reader.lexical.source_names(wanted)
+    source_names = reader.chunks.source_names(wanted)
     # As if all were left out: a name is in one of the lists, or with its document among the docs.
     left_bytes = bytes_left({"docs": [], "missing": [], "left_out": names, **_REST})
     for position, (doc_id, name) in enumerate(wanted.items()):

@@ -12,9 +12,10 @@ from zibaldone.limits import (
     SEARCH_LIMIT_DEFAULT,
     SNIPPET_CHARS_MAX,
 )
-from zibaldone.store.port import PassageView, Reader, Scored
+from zibaldone.model.chunk import ChunkView
+from zibaldone.model.query import Query
+from zibaldone.store.port import Reader, Scored
 from zibaldone.text.snippet import snippet
-from zibaldone.text.tokens import Query
 from zibaldone.tools.rag.fields import (
     Clock,
     RagFilters,
@@ -43,11 +44,11 @@ async def handle(call: Call, given: SearchFts) -> Answer:
     least = given.filters.min_relevance or 0.0
     k = hits_wanted(given.k)
 
-    def search(reader: Reader) -> tuple[list[Scored], dict[int, PassageView]]:
+    def search(reader: Reader) -> tuple[list[Scored], dict[int, ChunkView]]:
         # One more than asked for tells whether the cap left something out.
         scored = reader.lexical.search(query, limit=k + 1, offset=given.offset, wanted=where)
         found = [(key, score) for key, score in scored if word_relevance(score) >= least]
-        return found, reader.lexical.passages(key for key, _ in found[:k])
+        return found, reader.chunks.views(key for key, _ in found[:k])
 
     found, views = await call.runtime.store.read(
         call.principal.tenant, search, seconds_max=clock.left_s
@@ -59,7 +60,7 @@ async def handle(call: Call, given: SearchFts) -> Answer:
     return search_answer(hits, k=given.k, more=more, clock=clock, notes=left_out(query))
 
 
-def _shown(view: PassageView, score: float, include: SearchReturn, query: Query) -> Answer:
+def _shown(view: ChunkView, score: float, include: SearchReturn, query: Query) -> Answer:
     text = None
     if include.include_snippets:
         text, _ = snippet(view.text, query, SNIPPET_CHARS_MAX)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from zibaldone.errors import VectorsLoading
+from zibaldone.errors import VectorsUnavailable
 from zibaldone.find.candidates import Candidates, Meaning, Wanted, gather
 from zibaldone.find.documents import VECTOR_WEIGHT
 from zibaldone.find.fusion import Fused, by_words, reciprocal_ranks, reranked, weighted_scores
@@ -21,9 +21,10 @@ from zibaldone.limits import (
     SEARCH_LIMIT_MAX,
     SNIPPET_CHARS_MAX,
 )
-from zibaldone.store.port import PassageView, Reader
+from zibaldone.model.chunk import ChunkView
+from zibaldone.model.query import Query
+from zibaldone.store.port import Reader
 from zibaldone.text.snippet import snippet
-from zibaldone.text.tokens import Query
 from zibaldone.tools.rag.fields import (
     CandidateCount,
     Clock,
@@ -100,10 +101,10 @@ async def handle(call: Call, given: SearchHybrid) -> Answer:
     least = given.filters.min_relevance or 0.0
     k = hits_wanted(given.k)
 
-    def search(reader: Reader) -> tuple[Ranked, list[Fused], dict[int, PassageView], list[str]]:
+    def search(reader: Reader) -> tuple[Ranked, list[Fused], dict[int, ChunkView], list[str]]:
         ranked = _ranked(reader, query, given, meaning)
         found = [one for one in ranked.fused if one.score >= least * ranked.score_max]
-        views = reader.lexical.passages(one.chunk_key for one in found[:k])
+        views = reader.chunks.views(one.chunk_key for one in found[:k])
         reason = embedded.reason or ranked.reason
         notes = [keywords_only(reason)] if reason else []
         notes += left_out(query)
@@ -214,13 +215,13 @@ def _in_two_stages(
     try:
         keys = (key for key, _ in lexical)
         cosines = reader.vectors.scores(meaning.identity, meaning.vector, keys)
-    except VectorsLoading as error:
+    except VectorsUnavailable as error:
         found = by_words(lexical)[:kept]
         return Ranked(found, len(lexical), 0, reason=error.message)
     return Ranked(reranked(lexical, cosines, kept=kept), len(lexical), len(cosines))
 
 
-def _shown(one: Fused, view: PassageView, include: SearchReturn, query: Query) -> Answer:
+def _shown(one: Fused, view: ChunkView, include: SearchReturn, query: Query) -> Answer:
     text = None
     if include.include_snippets:
         text, _ = snippet(view.text, query, SNIPPET_CHARS_MAX)

@@ -11,8 +11,9 @@ from zibaldone.embed.port import Embedder, Vectors
 from zibaldone.errors import EmbeddingFailed, InvalidArgument, NotConfigured
 from zibaldone.find.parse import checked_text
 from zibaldone.limits import RAG_SECONDS_MAX, SEARCH_LIMIT_DEFAULT, SNIPPET_CHARS_MAX
+from zibaldone.model.chunk import ChunkView
 from zibaldone.model.vector import np
-from zibaldone.store.port import PassageView, Reader, Scored
+from zibaldone.store.port import Reader, Scored
 from zibaldone.tools.rag.fields import (
     Clock,
     RagFilters,
@@ -59,11 +60,11 @@ async def handle(call: Call, given: SearchVector) -> Answer:
     least = -1.0 if given.filters.min_relevance is None else given.filters.min_relevance
     k = hits_wanted(given.k)
 
-    def search(reader: Reader) -> tuple[list[Scored], dict[int, PassageView], list[str]]:
+    def search(reader: Reader) -> tuple[list[Scored], dict[int, ChunkView], list[str]]:
         # One more than asked for tells whether the cap left something out.
         near = reader.vectors.search(embedder.identity, vector, k + 1, where)
         found = [(key, cosine) for key, cosine in near if cosine >= least]
-        views = reader.lexical.passages(key for key, _ in found[:k])
+        views = reader.chunks.views(key for key, _ in found[:k])
         return found, views, index_notes(reader, embedder.identity)
 
     found, views, notes = await call.runtime.store.read(
@@ -73,7 +74,7 @@ async def handle(call: Call, given: SearchVector) -> Answer:
     return search_answer(hits, k=given.k, more=len(found) > k, clock=clock, notes=notes)
 
 
-def _shown(view: PassageView, cosine: float, include: SearchReturn) -> Answer:
+def _shown(view: ChunkView, cosine: float, include: SearchReturn) -> Answer:
     shown = shown_cosine(cosine)
     scores = {"score_vec": shown, "distance_raw": round(1.0 - shown, 6)}
     text = view.text[:SNIPPET_CHARS_MAX] if include.include_snippets else None

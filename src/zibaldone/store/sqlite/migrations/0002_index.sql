@@ -12,7 +12,7 @@ CREATE TABLE chunks (
 
 CREATE INDEX chunks_by_document ON chunks (document_key, chunk_index);
 
--- The lexical index, fed with terms that text/tokens.py made; rowid = chunk_key.
+-- The lexical index, fed with terms that text/terms.py makes; rowid = chunk_key.
 CREATE VIRTUAL TABLE chunk_terms USING fts5(
     title, heading, body,
     content = '', contentless_delete = 1,

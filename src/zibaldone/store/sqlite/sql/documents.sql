@@ -7,6 +7,16 @@ FROM documents d JOIN bodies b USING (document_key)
 WHERE d.namespace = :namespace AND d.document_id = :document_id
   AND d.document_id >= :tenant_start AND (:tenant_end IS NULL OR d.document_id < :tenant_end);
 
+-- name: peek
+-- The same, with its body only where that is short.
+SELECT d.document_key, d.document_id, d.parent_id, d.title, d.tags, d.mime, d.metadata, d.revision,
+       d.created_at_us, d.updated_at_us, d.updated_by, d.operation, d.deleted_at_us, d.source_id,
+       d.pk, d.vector_status, d.vector_error, d.content_chars,
+       CASE WHEN d.content_chars <= :chars_max THEN b.body END
+FROM documents d JOIN bodies b USING (document_key)
+WHERE d.namespace = :namespace AND d.document_id = :document_id
+  AND d.document_id >= :tenant_start AND (:tenant_end IS NULL OR d.document_id < :tenant_end);
+
 -- name: heads
 -- A page of live documents in byte order, by range: the cost does not depend on the depth.
 SELECT document_id, parent_id, title, tags, revision
@@ -79,10 +89,11 @@ LIMIT 1 OFFSET :offset;
 -- A new id; its storage key comes back.
 INSERT INTO documents (namespace, document_id, source_id, parent_id, title, tags, mime, metadata, pk,
     revision, content_hash, content_chars, created_at_us, updated_at_us, deleted_at_us, updated_by,
-    operation, vector_status, vector_error)
+    operation, vector_status, vector_error, chunking_version)
 VALUES (:namespace, :document_id, :source_id, :parent_id, :title, :tags, :mime, :metadata, :pk,
     :revision, :content_hash, :content_chars, :created_at_us, :updated_at_us, :deleted_at_us,
-    :updated_by, :operation, :vector_status, :vector_error)
+    :updated_by, :operation, :vector_status, :vector_error,
+    (SELECT chunking_version FROM sources WHERE source_id = :source_id))
 RETURNING document_key;
 
 -- name: insert_body
@@ -95,10 +106,28 @@ UPDATE documents SET source_id = :source_id, parent_id = :parent_id, title = :ti
     mime = :mime, metadata = :metadata, pk = :pk, revision = :revision,
     content_hash = :content_hash, content_chars = :content_chars, created_at_us = :created_at_us,
     updated_at_us = :updated_at_us, deleted_at_us = :deleted_at_us, updated_by = :updated_by,
-    operation = :operation, vector_status = :vector_status, vector_error = :vector_error
+    operation = :operation, vector_status = :vector_status, vector_error = :vector_error,
+    chunking_version = (SELECT chunking_version FROM sources WHERE source_id = :source_id)
 WHERE document_key = :document_key AND namespace = :namespace AND revision = :replaced_revision
 RETURNING document_key;
 
 -- name: replace_body
 -- The next body of a document.
 UPDATE bodies SET body = :body WHERE document_key = :document_key;
+
+-- name: put_facets
+-- What a live document can be filtered by.
+INSERT OR REPLACE INTO facets (document_key, created_us, score, post_type)
+VALUES (:document_key, :created_us, :score, :post_type);
+
+-- name: delete_facets
+-- Of a document that is gone.
+DELETE FROM facets WHERE document_key = :document_key;
+
+-- name: delete_tags
+-- Forget a document's tags.
+DELETE FROM document_tags WHERE document_key = :document_key;
+
+-- name: put_tag
+-- One tag of a document.
+INSERT INTO document_tags (tag, document_key) VALUES (:tag, :document_key);

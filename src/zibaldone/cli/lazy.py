@@ -1,0 +1,55 @@
+"""A command group that imports a command's module when the command is used.
+
+`--version` and `--help` import no command: the table has the summaries that `--help` lists.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+
+@dataclass(frozen=True, slots=True)
+class LazyCommand:
+    name: str
+    module: str
+    """Under `zibaldone.cli`."""
+    attribute: str
+    """The click command in that module."""
+    summary: str
+    """What `--help` of the group says about it; the first sentence of the command's own help."""
+
+    def load(self) -> click.Command:
+        module = importlib.import_module(f"zibaldone.cli.{self.module}")
+        command: click.Command = getattr(module, self.attribute)
+        return command
+
+
+class LazyGroup(click.Group):
+    def __init__(self, *args: Any, lazy_commands: Sequence[LazyCommand], **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._by_name = {command.name: command for command in lazy_commands}
+
+    def summaries(self) -> dict[str, str]:
+        return {name: command.summary for name, command in sorted(self._by_name.items())}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(self._by_name)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        command = self._by_name.get(cmd_name)
+        return None if command is None else command.load()
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """As click does it, from the summaries instead of the commands."""
+        chars_max = formatter.width - 6 - max(map(len, self._by_name))
+        rows = [
+            (name, click.Command(name, help=summary).get_short_help_str(chars_max))
+            for name, summary in self.summaries().items()
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)

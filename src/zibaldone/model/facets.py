@@ -1,0 +1,14 @@
+"""What searches can be restricted by, apart from the path and the source of a document."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Facets:
+    tags: frozenset[str]
+    """Folded (`text.facets.fold_tag`), so that an engine compares them byte by byte."""
+    created_us: int
+    score: float | None
+    post_type: int | None

@@ -1,0 +1,143 @@
+"""Chunks: what is shown of them, and storing those of a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import apsw
+import orjson
+
+from zibaldone.access.principal import Tenant
+from zibaldone.model.chunk import ChunkChanges, ChunkView, StoredChunk
+from zibaldone.model.document import Document
+from zibaldone.store import statements
+from zibaldone.store.sqlite import rows, vector_log
+from zibaldone.store.sqlite.filters import range_values
+from zibaldone.store.sqlite.match import column_text
+
+_ID_AND_NAME: rows.Kinds = (str, str)
+_KEY_AND_ID: rows.Kinds = (int, str)
+_VIEW: rows.Kinds = (int, str, int, str, str, str, int, int, str, str, str)
+_STORED: rows.Kinds = (int, bytes, int, int, int)
+
+_SQL = statements.load("zibaldone.store.sqlite", "chunks.sql")
+
+
+class ChunkTable:
+    """The chunks of a document by its storage key, whoever asks."""
+
+    def __init__(self, raw: apsw.Connection) -> None:
+        self._raw = raw
+
+    def stored(self, document_key: int) -> list[StoredChunk]:
+        found = self._raw.execute(_SQL["stored"], {"document_key": document_key})
+        return [StoredChunk(*rows.require(row, _STORED)) for row in found]
+
+    def apply(self, document_key: int, changes: ChunkChanges) -> None:
+        if changes.removed:
+            gone = [{"chunk_key": key} for key in changes.removed]
+            vector_log.append_removed(self._raw, changes.removed)
+            for statement in ("delete_terms", "delete_vectors", "delete"):
+                self._raw.executemany(_SQL[statement], gone)
+        if changes.moved:
+            self._raw.executemany(
+                _SQL["move"],
+                [
+                    {
+                        "chunk_key": chunk.chunk_key,
+                        "chunk_index": chunk.index,
+                        "start_char": chunk.start,
+                        "end_char": chunk.end,
+                    }
+                    for chunk in changes.moved
+                ],
+            )
+        if changes.added:
+            self._add(document_key, changes)
+
+    def _add(self, document_key: int, changes: ChunkChanges) -> None:
+        keys = self._raw.executemany(
+            _SQL["insert"],
+            [
+                {
+                    "document_key": document_key,
+                    "chunk_index": chunk.index,
+                    "start_char": chunk.start,
+                    "end_char": chunk.end,
+                    "heading": chunk.heading,
+                    "body": chunk.text,
+                    "content_hash": chunk.content_hash,
+                }
+                for chunk in changes.added
+            ],
+        ).fetchall()
+        self._raw.executemany(
+            _SQL["insert_terms"],
+            [
+                {
+                    "chunk_key": key,
+                    "title": column_text(chunk.terms.title),
+                    "heading": column_text(chunk.terms.heading),
+                    "body": column_text(chunk.terms.body),
+                }
+                for (key,), chunk in zip(keys, changes.added, strict=True)
+            ],
+        )
+
+
+class Chunks:
+    """Bound to one tenant: chunks outside it are left out."""
+
+    def __init__(self, raw: apsw.Connection, tenant: Tenant) -> None:
+        self._raw = raw
+        self._tenant = tenant
+        self._table = ChunkTable(raw)
+
+    def views(self, chunk_keys: Iterable[int]) -> dict[int, ChunkView]:
+        views = self._views("views", {"chunk_keys": _listed(chunk_keys)})
+        return {view.chunk_key: view for view in views}
+
+    def views_at(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], ChunkView]:
+        views = self._views("views_at", {"places": _listed(places)})
+        return {(view.document_id, view.chunk_index): view for view in views}
+
+    def _views(self, statement: str, values: dict[str, str]) -> list[ChunkView]:
+        found = self._raw.execute(_SQL[statement], {**range_values(self._tenant), **values})
+        return [_view(rows.require(row, _VIEW)) for row in found]
+
+    def documents_of(self, chunk_keys: Iterable[int]) -> dict[int, str]:
+        values = {**range_values(self._tenant), "chunk_keys": _listed(chunk_keys)}
+        found = self._raw.execute(_SQL["documents_of"], values)
+        return {row[0]: row[1] for row in (rows.require(row, _KEY_AND_ID) for row in found)}
+
+    def source_names(self, document_ids: Iterable[str]) -> dict[str, str]:
+        values = {**range_values(self._tenant), "document_ids": _listed(document_ids)}
+        found = self._raw.execute(_SQL["source_names"], values)
+        return {row[0]: row[1] for row in (rows.require(row, _ID_AND_NAME) for row in found)}
+
+    def stored(self, document: Document) -> list[StoredChunk]:
+        return self._table.stored(rows.storage_key(document))
+
+    def apply(self, document: Document, changes: ChunkChanges) -> None:
+        self._table.apply(rows.storage_key(document), changes)
+
+
+def _listed(values: Iterable[object]) -> str:
+    return orjson.dumps(list(values)).decode()
+
+
+def _view(row: rows.Row) -> ChunkView:
+    key, document_id, index, title, heading, text, start, source_id, source, metadata, tags = row
+    return ChunkView(
+        chunk_key=key,
+        document_id=document_id,
+        chunk_index=index,
+        title=title,
+        heading=heading,
+        text=text,
+        start=start,
+        source_id=source_id,
+        source_name=source,
+        metadata=orjson.loads(metadata),
+        tags=rows.tags(tags),
+    )

@@ -1,0 +1,138 @@
+"""Jobs as one tenant sees them, and how they are added, cancelled and retried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import apsw
+import orjson
+
+from zibaldone.access.principal import Tenant
+from zibaldone.model.job import DOCUMENT_KINDS, STATES, Job, JobState, NewJob, Progress
+from zibaldone.store import statements
+from zibaldone.store.sqlite import rows
+
+_SQL = statements.load("zibaldone.store.sqlite", "jobs.sql")
+
+_DOCUMENT_KINDS = rows.dumps(sorted(DOCUMENT_KINDS))
+_AFTER_EVERY_ID = "~"
+"""Ids are hexadecimal."""
+
+_FLOAT_OR_NONE = (float, type(None))
+_JOB: rows.Kinds = (
+    *(str, str, int, rows.TEXT_OR_NONE, int, int, rows.INT_OR_NONE, rows.INT_OR_NONE, int, int),
+    *(int, _FLOAT_OR_NONE, _FLOAT_OR_NONE, rows.TEXT_OR_NONE, rows.TEXT_OR_NONE),
+    *(rows.TEXT_OR_NONE, rows.TEXT_OR_NONE, int),
+)
+
+
+class Jobs:
+    def __init__(self, raw: apsw.Connection, tenant: Tenant) -> None:
+        self._raw = raw
+        self._tenant = tenant
+
+    def get(self, job_id: str) -> Job | None:
+        row = self.row(job_id)
+        return None if row is None else _job(row)
+
+    def page(
+        self,
+        *,
+        kind: str | None = None,
+        state: JobState | None = None,
+        limit: int,
+        after: str | None = None,
+    ) -> list[Job]:
+        values = {
+            **rows.tenant_values(self._tenant),
+            "document_kinds": _DOCUMENT_KINDS,
+            "kind": kind,
+            "state": None if state is None else STATES.index(state),
+            "before": _AFTER_EVERY_ID if after is None else after,
+            "limit": limit,
+        }
+        return [_job(row) for row in self._raw.execute(_SQL["page"], values)]
+
+    def row(self, job_id: str) -> rows.Row | None:
+        values = {
+            **rows.tenant_values(self._tenant),
+            "document_kinds": _DOCUMENT_KINDS,
+            "job_id": job_id,
+        }
+        row: rows.Row | None = self._raw.execute(_SQL["get"], values).fetchone()
+        return row
+
+
+class Queue:
+    def __init__(self, raw: apsw.Connection, tenant: Tenant) -> None:
+        self._raw = raw
+        self._tenant = tenant
+        self._jobs = Jobs(raw, tenant)
+
+    def add(self, jobs: Iterable[NewJob]) -> list[str]:
+        return [
+            add_job(self._raw, job, self._tenant.namespace, self._tenant.prefix) for job in jobs
+        ]
+
+    def cancel(self, job_id: str, now_us: int) -> Job | None:
+        return self._change("cancel", job_id, {"now_us": now_us})
+
+    def retry(self, job_id: str) -> Job | None:
+        return self._change("retry", job_id, {})
+
+    def _change(self, statement: str, job_id: str, values: dict[str, int]) -> Job | None:
+        row = self._jobs.row(job_id)
+        if row is None:
+            return None
+        self._raw.execute(_SQL[statement], {**values, "job_key": row[-1]})
+        return self._jobs.get(job_id)
+
+
+def add_job(raw: apsw.Connection, job: NewJob, namespace: str, prefix: str) -> str:
+    """The new job's id, or that of the one that has its unique key."""
+    raw.execute(
+        _SQL["add"],
+        {
+            "job_id": job.job_id,
+            "kind": job.kind,
+            "namespace": namespace,
+            "prefix": prefix,
+            "subject": job.subject,
+            "created_at_us": job.created_at_us,
+            "not_before_us": job.not_before_us,
+            "unique_key": job.unique_key,
+            "payload": None if job.payload is None else rows.dumps(job.payload),
+        },
+    )
+    if job.unique_key is None or raw.changes():
+        return job.job_id
+    values = {"namespace": namespace, "kind": job.kind, "unique_key": job.unique_key}
+    job_id: str = raw.execute(_SQL["active_id"], values).get
+    return job_id
+
+
+def _job(row: rows.Row) -> Job:
+    rows.require(row, _JOB)
+    done, total, message, payload, result, error = row[11:17]
+    return Job(
+        job_id=row[0],
+        kind=row[1],
+        state=STATES[row[2]],
+        subject=row[3],
+        created_at_us=row[4],
+        not_before_us=row[5],
+        started_at_us=row[6],
+        finished_at_us=row[7],
+        attempts=row[8],
+        crashes=row[9],
+        cancel_requested=bool(row[10]),
+        progress=None if done is None else Progress(done, total, message or ""),
+        payload=payload_of(payload),
+        result=None if result is None else orjson.loads(result),
+        error=error,
+    )
+
+
+def payload_of(stored: str | None) -> dict[str, Any]:
+    return {} if stored is None else rows.loads(stored, dict)

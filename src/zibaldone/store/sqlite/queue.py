@@ -1,0 +1,225 @@
+"""The workers' side of the queue: leases, and what becomes of leased jobs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import apsw
+
+from zibaldone.limits import JOB_BACKOFF_SECONDS_MAX
+from zibaldone.model.job import STATES, JobState, LeasedJob, NewJob, Progress, Setback
+from zibaldone.store import statements
+from zibaldone.store.sqlite import rows
+from zibaldone.store.sqlite.jobs import add_job, payload_of
+
+_SQL = statements.load("zibaldone.store.sqlite", "queue.sql")
+
+_BACKOFF_US = int(JOB_BACKOFF_SECONDS_MAX * 1_000_000)
+_DONE = STATES.index("done")
+_CANCELLED = STATES.index("cancelled")
+_LEASED: rows.Kinds = (int, str, str, str, str, rows.TEXT_OR_NONE, rows.TEXT_OR_NONE, int, int)
+
+
+class QueueUpkeep:
+    def __init__(self, raw: apsw.Connection) -> None:
+        self._raw = raw
+
+    def add(self, namespace: str, jobs: Iterable[NewJob]) -> list[str]:
+        return [add_job(self._raw, job, namespace, "") for job in jobs]
+
+    # Leases
+
+    def has_due(self, kind: str, *, now_us: int, until_us: int) -> bool:
+        times = _times(kind, now_us, until_us)
+        return bool(
+            self._raw.execute(_SQL["has_due"], times).get
+            or self._raw.execute(_SQL["has_abandoned"], times).get
+        )
+
+    def lease(
+        self,
+        kind: str,
+        *,
+        limit: int,
+        now_us: int,
+        until_us: int,
+        owner: str,
+        by_subject: bool = False,
+        running_max: int | None = None,
+    ) -> list[LeasedJob]:
+        times = _times(kind, now_us, until_us)
+        if running_max is not None:
+            limit = min(limit, running_max - self._raw.execute(_SQL["leased"], times).get)
+        if limit <= 0:
+            return []
+        chosen = self._abandoned(times) or self._due(times, limit, by_subject)
+        lease = {"kind": kind, "now_us": now_us, "until_us": until_us, "owner": owner}
+        keys = [key for key, subject in chosen if not by_subject or subject is None]
+        subjects = {subject for _, subject in chosen if subject is not None}
+        taken: list[rows.Row] = []
+        if keys:
+            taken += self._raw.execute(_SQL["take"], {**lease, "keys": rows.dumps(keys)})
+        if by_subject and subjects:
+            values = {**lease, "subjects": rows.dumps(sorted(subjects))}
+            taken += self._raw.execute(_SQL["take_subjects"], values)
+        return _merged(taken, owner) if by_subject else _each(taken, owner)
+
+    def _abandoned(self, times: dict[str, Any]) -> list[tuple[int, str | None]]:
+        """At most one: among several, each would be suspected of what one of them did."""
+        while (row := self._raw.execute(_SQL["abandoned"], times).fetchone()) is not None:
+            job_key, subject, cancel_requested = row
+            if not cancel_requested:
+                return [(job_key, subject)]
+            values = {"job_key": job_key, "now_us": times["now_us"]}
+            self._raw.execute(_SQL["cancel_abandoned"], values)
+        return []
+
+    def _due(
+        self, times: dict[str, Any], limit: int, by_subject: bool
+    ) -> list[tuple[int, str | None]]:
+        values = {**times, "limit": limit}
+        if by_subject:
+            return list(self._raw.execute(_SQL["due_apart"], values))
+        return [(job_key, None) for (job_key,) in self._raw.execute(_SQL["due"], values)]
+
+    def renew(self, leases: Iterable[LeasedJob], until_us: int) -> dict[int, bool]:
+        return {
+            job_key: bool(cancel_requested)
+            for job_key, cancel_requested in self._each_owner("renew", leases, until_us=until_us)
+        }
+
+    def progress(self, lease: LeasedJob, progress: Progress) -> bool | None:
+        values = {
+            "job_key": lease.job_key,
+            "owner": lease.owner,
+            "done": float(progress.done),
+            "total": None if progress.total is None else float(progress.total),
+            "message": progress.message,
+        }
+        rows_held = list(self._raw.execute(_SQL["progress"], values))
+        return bool(rows_held[0][0]) if rows_held else None
+
+    # What becomes of leased jobs
+
+    def release(
+        self, leases: Iterable[LeasedJob], *, now_us: int, has_progressed: bool = False
+    ) -> set[int]:
+        held = self._each_owner(
+            "release", leases, now_us=now_us, has_progressed=int(has_progressed)
+        )
+        return {row[0] for row in held}
+
+    def finish(
+        self,
+        leases: Iterable[LeasedJob],
+        *,
+        now_us: int,
+        result: Any = None,
+        is_kept: bool = True,
+    ) -> set[int]:
+        if not is_kept:
+            return {row[0] for row in self._each_owner("forget", leases)}
+        stored = None if result is None else rows.dumps(result)
+        held = self._each_owner("end", leases, now_us=now_us, state=_DONE, result=stored)
+        return {row[0] for row in held}
+
+    def cancel(self, leases: Iterable[LeasedJob], *, now_us: int) -> set[int]:
+        held = self._each_owner("end", leases, now_us=now_us, state=_CANCELLED, result=None)
+        return {row[0] for row in held}
+
+    def retry(self, setbacks: Iterable[Setback], *, now_us: int) -> set[int]:
+        return self._set_back("set_back", setbacks, now_us, attempts=1)
+
+    def wait(self, setbacks: Iterable[Setback], *, now_us: int) -> set[int]:
+        return self._set_back("set_back", setbacks, now_us, attempts=0)
+
+    def park(
+        self, setbacks: Iterable[Setback], *, now_us: int, is_attempt: bool = True
+    ) -> set[int]:
+        return self._set_back("park", setbacks, now_us, attempts=int(is_attempt))
+
+    def _set_back(
+        self, statement: str, setbacks: Iterable[Setback], now_us: int, attempts: int
+    ) -> set[int]:
+        held: set[int] = set()
+        for setback in setbacks:
+            values = {
+                "keys": rows.dumps(setback.lease.keys),
+                "owner": setback.lease.owner,
+                "now_us": now_us,
+                "not_before_us": setback.not_before_us,
+                "error": setback.error,
+                "attempts": attempts,
+            }
+            held.update(row[0] for row in self._raw.execute(_SQL[statement], values))
+        return held
+
+    def _each_owner(
+        self, statement: str, leases: Iterable[LeasedJob], **values: Any
+    ) -> list[rows.Row]:
+        keys: dict[str, list[int]] = defaultdict(list)
+        for lease in leases:
+            keys[lease.owner] += lease.keys
+        held: list[rows.Row] = []
+        for owner, owned in keys.items():
+            held += self._raw.execute(
+                _SQL[statement], {**values, "owner": owner, "keys": rows.dumps(owned)}
+            )
+        return held
+
+    # Looking back
+
+    def pending(self, kind: str, created_through_us: int) -> int:
+        values = {"kind": kind, "through_us": created_through_us}
+        count: int = self._raw.execute(_SQL["pending"], values).get
+        return count
+
+    def purge(self, kind: str, state: JobState, *, before_us: int, limit: int) -> int:
+        values = {"kind": kind, "state": STATES.index(state), "before_us": before_us}
+        self._raw.execute(_SQL["purge"], {**values, "limit": limit})
+        return self._raw.changes()
+
+
+def _times(kind: str, now_us: int, until_us: int) -> dict[str, Any]:
+    """A lease of the kind that ends after `latest_us` was not given by a clock like ours."""
+    return {
+        "kind": kind,
+        "now_us": now_us,
+        "latest_us": now_us + 2 * (until_us - now_us),
+        "backoff_end_us": now_us + _BACKOFF_US,
+    }
+
+
+def _each(taken: list[rows.Row], owner: str) -> list[LeasedJob]:
+    return [_leased(row, owner, (row[0],)) for row in sorted(taken)]
+
+
+def _merged(taken: list[rows.Row], owner: str) -> list[LeasedJob]:
+    """The newest job of each subject stands for the older ones."""
+    keys: dict[str | int, list[int]] = defaultdict(list)
+    newest: dict[str | int, rows.Row] = {}
+    for row in sorted(taken):
+        group = row[0] if row[5] is None else row[5]
+        keys[group].append(row[0])
+        newest[group] = row
+    return [_leased(row, owner, tuple(keys[group])) for group, row in newest.items()]
+
+
+def _leased(row: rows.Row, owner: str, keys: tuple[int, ...]) -> LeasedJob:
+    rows.require(row, _LEASED)
+    job_key, job_id, kind, namespace, prefix, subject, payload, attempts, crashes = row
+    return LeasedJob(
+        job_key=job_key,
+        job_id=job_id,
+        kind=kind,
+        namespace=namespace,
+        prefix=prefix,
+        subject=subject,
+        payload=payload_of(payload),
+        attempts=attempts,
+        crashes=crashes,
+        owner=owner,
+        keys=keys,
+    )

@@ -1,0 +1,72 @@
+-- name: views
+-- Chunks by key with what is shown of them, in one statement however many there are.
+-- CROSS JOIN: begin with the keys; the planner would walk all documents.
+SELECT c.chunk_key, d.document_id, c.chunk_index, d.title, c.heading, c.body, c.start_char,
+       d.source_id, s.name, d.metadata, d.tags
+FROM json_each(:chunk_keys) k
+CROSS JOIN chunks c ON c.chunk_key = k.value
+CROSS JOIN documents d USING (document_key)
+CROSS JOIN sources s USING (source_id)
+WHERE d.namespace = :namespace AND d.deleted_at_us IS NULL
+  AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end);
+
+-- name: views_at
+-- Chunks by document and number.
+SELECT c.chunk_key, d.document_id, c.chunk_index, d.title, c.heading, c.body, c.start_char,
+       d.source_id, s.name, d.metadata, d.tags
+FROM json_each(:places) p
+CROSS JOIN documents d ON d.namespace = :namespace AND d.document_id = p.value ->> 0
+CROSS JOIN chunks c ON c.document_key = d.document_key AND c.chunk_index = p.value ->> 1
+CROSS JOIN sources s USING (source_id)
+WHERE d.deleted_at_us IS NULL
+  AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end);
+
+-- name: documents_of
+-- The document of each of these chunks, without reading the chunks themselves.
+SELECT c.chunk_key, d.document_id
+FROM json_each(:chunk_keys) k
+CROSS JOIN chunks c ON c.chunk_key = k.value
+CROSS JOIN documents d USING (document_key)
+WHERE d.namespace = :namespace AND d.deleted_at_us IS NULL
+  AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end);
+
+-- name: source_names
+-- Which source each of these documents is of.
+SELECT d.document_id, s.name
+FROM json_each(:document_ids) i
+CROSS JOIN documents d ON d.namespace = :namespace AND d.document_id = i.value
+CROSS JOIN sources s USING (source_id)
+WHERE d.deleted_at_us IS NULL
+  AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end);
+
+-- name: stored
+-- What is stored of a document's chunks, to see which of them stay.
+SELECT chunk_key, content_hash, chunk_index, start_char, end_char
+FROM chunks WHERE document_key = :document_key ORDER BY chunk_index;
+
+-- name: insert
+-- A chunk that was not there before; its key comes back.
+INSERT INTO chunks (document_key, chunk_index, start_char, end_char, heading, body, content_hash)
+VALUES (:document_key, :chunk_index, :start_char, :end_char, :heading, :body, :content_hash)
+RETURNING chunk_key;
+
+-- name: insert_terms
+-- The terms of a new chunk.
+INSERT INTO chunk_terms (rowid, title, heading, body) VALUES (:chunk_key, :title, :heading, :body);
+
+-- name: move
+-- A chunk with the same content at another place.
+UPDATE chunks SET chunk_index = :chunk_index, start_char = :start_char, end_char = :end_char
+WHERE chunk_key = :chunk_key;
+
+-- name: delete_terms
+-- The terms of a chunk that is gone.
+DELETE FROM chunk_terms WHERE rowid = :chunk_key;
+
+-- name: delete_vectors
+-- Its vectors, of every model; the log was told of them.
+DELETE FROM vectors WHERE chunk_key = :chunk_key;
+
+-- name: delete
+-- The chunk itself.
+DELETE FROM chunks WHERE chunk_key = :chunk_key;

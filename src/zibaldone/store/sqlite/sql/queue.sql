@@ -1,0 +1,124 @@
+-- name: abandoned
+-- The oldest job whose lease ran out. One that ends too late was given by a clock that was ahead.
+SELECT job_key, subject, cancel_requested FROM jobs
+WHERE kind = :kind AND state = 1 AND (leased_until_us <= :now_us OR leased_until_us > :latest_us)
+ORDER BY job_key LIMIT 1;
+
+-- name: cancel_abandoned
+-- The worker of a job that was to be cancelled has ended.
+UPDATE jobs SET state = 4, finished_at_us = :now_us, lease_owner = NULL, leased_until_us = NULL
+WHERE job_key = :job_key;
+
+-- name: leased
+-- How many jobs of a kind are being worked on.
+SELECT count(*) FROM jobs
+WHERE kind = :kind AND state = 1 AND leased_until_us > :now_us AND leased_until_us <= :latest_us;
+
+-- name: due
+-- The oldest jobs whose time has come; a back-off that ends too late is from a clock that was ahead.
+SELECT job_key FROM jobs
+WHERE kind = :kind AND state = 0 AND (
+    not_before_us <= :now_us OR (not_before_us > :backoff_end_us AND error IS NOT NULL))
+ORDER BY job_key LIMIT :limit;
+
+-- name: due_apart
+-- The same, without those of a subject that is being worked on.
+SELECT o.job_key, o.subject FROM jobs o
+WHERE o.kind = :kind AND o.state = 0 AND (
+    o.not_before_us <= :now_us OR (o.not_before_us > :backoff_end_us AND o.error IS NOT NULL))
+  AND NOT EXISTS (
+    SELECT 1 FROM jobs l WHERE l.kind = o.kind AND l.subject = o.subject AND l.state = 1
+      AND l.leased_until_us > :now_us AND l.leased_until_us <= :latest_us)
+ORDER BY o.job_key LIMIT :limit;
+
+-- name: take
+-- Lease jobs. Those that were leased already were left by a worker that died or fell silent.
+UPDATE jobs SET crashes = crashes + (state = 1), state = 1, leased_until_us = :until_us,
+                lease_owner = :owner, started_at_us = :now_us
+WHERE job_key IN (SELECT value FROM json_each(:keys))
+RETURNING job_key, job_id, kind, namespace, prefix, subject, payload, attempts, crashes;
+
+-- name: take_subjects
+-- The same, with all other jobs of their subjects.
+UPDATE jobs SET crashes = crashes + (state = 1), state = 1, leased_until_us = :until_us,
+                lease_owner = :owner, started_at_us = :now_us
+WHERE kind = :kind AND state <= 1 AND subject IN (SELECT value FROM json_each(:subjects))
+RETURNING job_key, job_id, kind, namespace, prefix, subject, payload, attempts, crashes;
+
+-- name: has_abandoned
+-- Whether a lease ran out.
+SELECT EXISTS (
+    SELECT 1 FROM jobs WHERE kind = :kind AND state = 1
+      AND (leased_until_us <= :now_us OR leased_until_us > :latest_us));
+
+-- name: has_due
+-- Whether the time of a job has come.
+SELECT EXISTS (
+    SELECT 1 FROM jobs WHERE kind = :kind AND state = 0 AND (
+        not_before_us <= :now_us OR (not_before_us > :backoff_end_us AND error IS NOT NULL)));
+
+-- name: renew
+-- Hold leases longer; whether their cancellation is wanted.
+UPDATE jobs SET leased_until_us = :until_us
+WHERE job_key IN (SELECT value FROM json_each(:keys)) AND state = 1 AND lease_owner = :owner
+RETURNING job_key, cancel_requested;
+
+-- name: release
+-- Give jobs back as they were, or, where a part is done, with a clean slate.
+UPDATE jobs SET state = CASE cancel_requested WHEN 1 THEN 4 ELSE 0 END,
+                finished_at_us = CASE cancel_requested WHEN 1 THEN :now_us END,
+                lease_owner = NULL, leased_until_us = NULL,
+                attempts = CASE :has_progressed WHEN 1 THEN 0 ELSE attempts END,
+                crashes = CASE :has_progressed WHEN 1 THEN 0 ELSE crashes END,
+                error = CASE :has_progressed WHEN 1 THEN NULL ELSE error END
+WHERE job_key IN (SELECT value FROM json_each(:keys)) AND state = 1 AND lease_owner = :owner
+RETURNING job_key;
+
+-- name: forget
+-- Forget jobs that are done.
+DELETE FROM jobs
+WHERE job_key IN (SELECT value FROM json_each(:keys)) AND state = 1 AND lease_owner = :owner
+RETURNING job_key;
+
+-- name: end
+-- Jobs are done or cancelled, and kept to be looked at for a while.
+UPDATE jobs SET state = :state, finished_at_us = :now_us, result = :result, error = NULL,
+                lease_owner = NULL, leased_until_us = NULL
+WHERE job_key IN (SELECT value FROM json_each(:keys)) AND state = 1 AND lease_owner = :owner
+RETURNING job_key;
+
+-- name: set_back
+-- An attempt did not succeed: queue the job again, unless its cancellation is wanted.
+UPDATE jobs SET state = CASE cancel_requested WHEN 1 THEN 4 ELSE 0 END,
+                finished_at_us = CASE cancel_requested WHEN 1 THEN :now_us END,
+                not_before_us = :not_before_us, error = :error, attempts = attempts + :attempts,
+                crashes = 0, lease_owner = NULL, leased_until_us = NULL
+WHERE job_key IN (SELECT value FROM json_each(:keys)) AND state = 1 AND lease_owner = :owner
+RETURNING job_key;
+
+-- name: park
+-- Set jobs aside with their error, until somebody retries or cancels them.
+UPDATE jobs SET state = 2, finished_at_us = :now_us, error = :error, attempts = attempts + :attempts,
+                lease_owner = NULL, leased_until_us = NULL
+WHERE job_key IN (SELECT value FROM json_each(:keys)) AND state = 1 AND lease_owner = :owner
+RETURNING job_key;
+
+-- name: progress
+-- How far a job is; whether its cancellation is wanted.
+UPDATE jobs SET progress_done = :done, progress_total = :total, progress_message = :message
+WHERE job_key = :job_key AND state = 1 AND lease_owner = :owner
+RETURNING cancel_requested;
+
+-- name: pending
+-- How many jobs of a kind, up to a time, are still to be done.
+SELECT (SELECT count(*) FROM jobs
+        WHERE kind = :kind AND state = 0 AND created_at_us <= :through_us)
+     + (SELECT count(*) FROM jobs
+        WHERE kind = :kind AND state = 1 AND created_at_us <= :through_us);
+
+-- name: purge
+-- Forget some jobs of a kind that ended long ago.
+DELETE FROM jobs WHERE job_key IN (
+    SELECT job_key FROM jobs
+    WHERE state = :state AND state >= 2 AND kind = :kind AND finished_at_us < :before_us
+    ORDER BY finished_at_us LIMIT :limit);

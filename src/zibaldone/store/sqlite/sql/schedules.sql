@@ -1,0 +1,24 @@
+-- name: put
+-- A schedule. One that is there keeps its next run, unless it runs at other times from now on.
+INSERT INTO schedules (name, cron, kind, namespace, payload, next_run_at_us, last_run_at_us)
+VALUES (:name, :cron, :kind, :namespace, :payload, :next_run_at_us, :last_run_at_us)
+ON CONFLICT (name) DO UPDATE SET
+    next_run_at_us = CASE WHEN cron = excluded.cron THEN next_run_at_us
+                          ELSE excluded.next_run_at_us END,
+    cron = excluded.cron, kind = excluded.kind, namespace = excluded.namespace,
+    payload = excluded.payload;
+
+-- name: remove
+-- A schedule is no more; jobs that it added stay.
+DELETE FROM schedules WHERE name = :name;
+
+-- name: all
+-- Every schedule.
+SELECT name, cron, kind, namespace, payload, next_run_at_us, last_run_at_us
+FROM schedules ORDER BY name;
+
+-- name: advance
+-- Set the next run, unless another process did.
+UPDATE schedules SET next_run_at_us = :next_run_at_us,
+                     last_run_at_us = coalesce(:ran_at_us, last_run_at_us)
+WHERE name = :name AND next_run_at_us = :expected_us;

@@ -1,0 +1,53 @@
+"""The engine's side of `store.upkeep`: by subject, across namespaces."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import apsw
+
+from zibaldone.store.sqlite.chunks import ChunkTable
+from zibaldone.store.sqlite.consistency import ConsistencyUpkeep
+from zibaldone.store.sqlite.models import ModelUpkeep
+from zibaldone.store.sqlite.outbox import OutboxUpkeep
+from zibaldone.store.sqlite.queue import QueueUpkeep
+from zibaldone.store.sqlite.schedules import ScheduleUpkeep
+from zibaldone.store.sqlite.sources import SourceUpkeep
+from zibaldone.store.sqlite.vector_upkeep import VectorUpkeep
+
+
+class Upkeep:
+    def __init__(self, raw: apsw.Connection) -> None:
+        self._raw = raw
+
+    @cached_property
+    def queue(self) -> QueueUpkeep:
+        return QueueUpkeep(self._raw)
+
+    @cached_property
+    def schedules(self) -> ScheduleUpkeep:
+        return ScheduleUpkeep(self._raw)
+
+    @cached_property
+    def outbox(self) -> OutboxUpkeep:
+        return OutboxUpkeep(self._raw)
+
+    @cached_property
+    def models(self) -> ModelUpkeep:
+        return ModelUpkeep(self._raw)
+
+    @cached_property
+    def vectors(self) -> VectorUpkeep:
+        return VectorUpkeep(self._raw)
+
+    @cached_property
+    def consistency(self) -> ConsistencyUpkeep:
+        return ConsistencyUpkeep(self._raw)
+
+    @cached_property
+    def sources(self) -> SourceUpkeep:
+        return SourceUpkeep(self._raw)
+
+    @cached_property
+    def chunks(self) -> ChunkTable:
+        return ChunkTable(self._raw)

@@ -1,0 +1,126 @@
+"""What a query asks of the keyword index, as index terms: the same for every engine.
+
+A word is looked up under several terms (folded and as written, in parts and whole). How a lookup is
+written for an engine, and how hits are ranked, is the engine's business.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from zibaldone.model.query import Query
+from zibaldone.text.stem import stem
+from zibaldone.text.words import clusters, fold_accents, forms, is_unspaced, pairs
+
+
+class Lookup(NamedTuple):
+    term: str
+    is_prefix: bool = False
+    """Any term that begins so."""
+
+
+Alternatives = tuple[Lookup, ...]
+"""Any of them will do."""
+
+
+@dataclass(frozen=True, slots=True)
+class PhraseLookup:
+    terms: tuple[str, ...]
+    """Side by side, in one run."""
+    is_open: bool
+    """The last term may be the beginning of a longer one."""
+    marked: tuple[str, ...]
+    """Terms with a sign or an accent that was written: they have to be there too, anywhere."""
+
+
+_PARTS_MAX = 32
+_HYPHENATED = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)+")
+
+# Endings that the stemmer removes. A prefix that stops inside one of them is no prefix of the stem
+# (`configurat*`, stem `configur`), so the completed word is asked for as well.
+_STEMMED_ENDINGS = tuple(
+    """ational ation ators ization izer alism alize aliti ality iveness fulness ousness ivity bility
+    ative icate icity ical ness ance ence able ible ement ment ent ant ism ate ous ive ize ion
+    ing ed er es ies ly""".split()  # noqa: SIM905
+)
+
+
+def wanted_lookups(query: Query) -> list[Alternatives]:
+    """What brings chunks: each of these counts, and the more of them the better."""
+    alone = len(query.terms) == 1
+    wanted = [group for term in query.terms for group in _word_lookups(term, alone=alone)]
+    wanted += map(_prefix_lookups, query.prefixes)
+    wanted = list(dict.fromkeys(wanted))
+    if any(term != fold_accents(term) for term in query.terms):
+        # An accented word is asked for twice, exact and folded. To keep its weight equal, so is
+        # every other word.
+        wanted = [group * 2 if len(group) == 1 else group for group in wanted]
+    return [_stemmed(group) for group in wanted]
+
+
+def title_lookups(query: Query) -> list[Alternatives]:
+    """What has to be in the title, all of it."""
+    return [
+        _stemmed(group) for term in query.title_terms for group in _word_lookups(term, alone=True)
+    ]
+
+
+def phrase_lookup(words: tuple[str, ...]) -> PhraseLookup:
+    """Words side by side. Where a sign or an accent is written, it has to be there too."""
+    terms: list[str] = []
+    marked: list[str] = []
+    for word in words:
+        found = forms(word)
+        terms += found.parts
+        if word[-1] in "+#":
+            marked.append(found.wholes[0])
+        marked += (w for w, bare in zip(found.written, found.parts, strict=True) if w != bare)
+    is_open = False
+    if is_unspaced(words[-1]):
+        if len(forms(words[-1]).parts) > 1:
+            del terms[-1]  # the run may go on in the text
+        else:
+            is_open = True
+    return PhraseLookup(tuple(map(stem, terms)), is_open, tuple(map(stem, marked)))
+
+
+def lookup_count(word: str) -> int:
+    """How many lookups a word costs."""
+    return len(_word_lookups(word, alone=True))
+
+
+def _stemmed(group: Alternatives) -> Alternatives:
+    """Last of all: of two words with one stem, each counts."""
+    return tuple(Lookup(stem(term), is_prefix) for term, is_prefix in group)
+
+
+def _word_lookups(word: str, *, alone: bool) -> list[Alternatives]:
+    if is_unspaced(word):
+        run = clusters(word)
+        return [(Lookup(pair),) for pair in pairs(run)] or [(Lookup(word, is_prefix=True),)]
+    found = forms(word)
+    if word[-1] in "+#":  # without its sign it would be another word
+        return [(Lookup(found.wholes[0]),)]
+    groups = [
+        tuple(map(Lookup, dict.fromkeys(alternatives)))
+        for alternatives in zip(found.parts, found.written, strict=True)
+    ][:_PARTS_MAX]
+    # In prose a hyphen joins two words; asking for them as one more term would weigh them more
+    # than their neighbours in the query.
+    if found.wholes and (alone or not _HYPHENATED.fullmatch(word)):
+        groups[0] += (Lookup(found.wholes[0]),)
+    return groups
+
+
+def _prefix_lookups(prefix: str) -> Alternatives:
+    bare = fold_accents(prefix)
+    begun = (Lookup(start, is_prefix=True) for start in dict.fromkeys((bare, prefix)))
+    completed = (
+        bare + ending[length:]
+        for ending in _STEMMED_ENDINGS
+        for length in range(1, len(ending))
+        if bare.endswith(ending[:length])
+    )
+    return (*begun, *map(Lookup, dict.fromkeys(completed)))

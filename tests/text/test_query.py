@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import pytest
+
+from zibaldone.limits import QUERY_TERMS_MAX
+from zibaldone.model.query import Query
+from zibaldone.text.query import parse_query
+
+
+class TestParseQuery:
+    @pytest.mark.parametrize(
+        ("query", "expected"),
+        [
+            ("", Query()),
+            ("Similarity laws", Query(terms=("similarity", "laws"))),
+            ("what is the lift", Query(terms=("lift",))),
+            ("to be or not to be", Query(terms=("to", "be", "or", "not"))),
+            ("cat cat CAT", Query(terms=("cat",))),
+            ('"red fox" the den', Query(terms=("den",), phrases=(("red", "fox"),))),
+            ('say "hello', Query(terms=("say", "hello"))),
+            ('12" pipe 3" tube', Query(terms=("12", "pipe", "3", "tube"))),
+            ('""', Query()),
+            ("fox -hound", Query(terms=("fox",), excluded=(("hound",),))),
+            ('fox -"old hound"', Query(terms=("fox",), excluded=(("old", "hound"),))),
+            ("foo-bar x - y --flag", Query(terms=("foo-bar", "x", "y", "flag"))),
+            ("-only", Query(excluded=(("only",),))),
+            ("code -.net -> x", Query(terms=("code", "x"), excluded=((".net",),))),
+            ("Title:Intro rest", Query(terms=("rest",), title_terms=("intro",))),
+            ('title:"two words"', Query(title_terms=("two", "words"))),
+            ("title: x", Query(terms=("title", "x"))),
+            ("config* b*", Query(terms=("b",), prefixes=("config",))),
+            ("a*b *x", Query(terms=("b", "x"))),
+            ("json_ex*", Query(prefixes=("json_ex",))),
+            ("fox AND hound OR NEAR(x)", Query(terms=("fox", "hound", "near", "x"))),
+            ("全文检索", Query(terms=("全文", "文检", "检索"))),
+            ("库", Query(terms=("库",))),
+            ("c++ .net c#", Query(terms=("c++", ".net", "c#"))),
+            ("it's", Query(terms=("it", "s"))),
+        ],
+    )
+    def test_reads_a_small_language(self, query: str, expected: Query) -> None:
+        assert parse_query(query) == expected
+
+    def test_says_how_many_terms_it_left_out(self) -> None:
+        query = parse_query(" ".join(f"word{nth}" for nth in range(QUERY_TERMS_MAX + 7)))
+        assert (len(query.terms), query.ignored) == (QUERY_TERMS_MAX, 7)
+
+    def test_keeps_the_beginning_of_a_phrase_that_is_too_long(self) -> None:
+        words = [f"word{nth}" for nth in range(QUERY_TERMS_MAX + 7)]
+        query = parse_query(f'"{" ".join(words)}" beyond')
+        assert query.phrases == (tuple(words[:QUERY_TERMS_MAX]),)
+        assert query.ignored == 8
