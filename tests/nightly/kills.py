@@ -41,7 +41,7 @@ from tests.nightly.fuzz import say, scratch_folder
 from tests.nightly.wire import Wire
 from tests.server import clean_environment, free_port
 from tests.store.backends import Sqlite
-from tests.store.invariants import broken_invariants
+from tests.store.sqlite.invariants import broken_invariants
 from zibaldone.embed.hashed import Hashed
 from zibaldone.limits import INDEX_LEASE_SECONDS, Limits
 from zibaldone.store.open import DATABASE_NAME

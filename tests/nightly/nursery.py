@@ -8,6 +8,8 @@ line and answers each with the process id of the server that it started:
 
 from __future__ import annotations
 
+import gc
+import importlib
 import json
 import os
 import signal
@@ -16,14 +18,39 @@ import threading
 import time
 from typing import Any
 
-from zibaldone.cli import serve
+import uvicorn
+
 from zibaldone.cli.main import main as zibaldone
 from zibaldone.embed.hashed import Hashed
+from zibaldone.web import openapi
 
-assert serve  # what it imports is what a life needs
+_PRELOADED = (
+    "concurrent.futures.thread",
+    "encodings.idna",
+    "uvicorn.lifespan.on",
+    "uvicorn.loops.auto",
+    "uvloop",
+    "zibaldone.cli.serve",
+    "zibaldone.store.open",
+    "zibaldone.web.server",
+    "zibaldone.wiring.application",
+    "zibaldone.wiring.runtime",
+)
+"""What a server imports only when it is started."""
+
+
+def _warm_up() -> None:
+    """What each life would import or compute anew, done once."""
+    for name in _PRELOADED:
+        importlib.import_module(name)
+    uvicorn.Config("zibaldone.web.app:build_app").load()
+    openapi.build()  # the schemas of all tools
 
 
 def main() -> None:
+    _warm_up()
+    gc.collect()
+    gc.freeze()  # pages that no collection touches stay shared
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # a life that ended leaves nothing behind
     for line in sys.stdin.buffer:
         assert threading.active_count() == 1
