@@ -49,7 +49,7 @@ from zibaldone.store.open import DATABASE_NAME
 WORLD_LIVES = 100
 CHECK_EVERY_LIVES = 20
 CLIENTS = 4
-_WRITE_SECONDS_MAX = 0.15
+_WRITE_SECONDS_MAX = 0.2
 _START_SHARE = 0.15
 """Kills that come while a server starts."""
 _PATIENCE_SECONDS = 60.0
