@@ -38,11 +38,13 @@ from zibaldone.limits import Limits
 from zibaldone.store.open import DATABASE_NAME, open_store, store_url
 from zibaldone.store.port import Store
 from zibaldone.store.sqlite.vector_index import pack
-from zibaldone.tools.call import call as call_tool
-from zibaldone.tools.catalog import BY_NAME
+from zibaldone.tools import built_in
+from zibaldone.tools.call import call_tool
 from zibaldone.tools.spec import Call, Runtime
 
 Floats = npt.NDArray[np.float32]
+
+_TOOLS = {tool.name: tool for tool in built_in.TOOLS}
 
 DIMENSIONS = 384
 PER_CLUSTER = 50
@@ -84,7 +86,7 @@ class Known:
     def embed(self, texts: Sequence[str]) -> Floats:
         return np.stack([self._by_text[text] for text in texts])
 
-    def vector_weight(self, text: str) -> float:
+    def language_trust(self, text: str) -> float:
         del text
         return 1.0
 
@@ -224,7 +226,7 @@ def measure_ours(folder: Path, corpus: Corpus) -> list[Measured]:
     def ask(tool: str, arguments: Callable[[int], dict[str, Any]]) -> Callable[[int], Any]:
         def run(number: int) -> Any:
             call = Call(runtime, LOCAL)
-            return loop.run_until_complete(call_tool(BY_NAME[tool], call, arguments(number)))
+            return loop.run_until_complete(call_tool(_TOOLS[tool], call, arguments(number)))
 
         return run
 

@@ -27,7 +27,7 @@ from benchmarks.report import Finding, microseconds, paired_ratio, table
 from benchmarks.servers.peers import FASTMCP, MCP_LOWLEVEL, MCP_SESSION
 from benchmarks.servers.process import ServerProcess
 from zibaldone.protocol.versions import NEWEST_LEGACY, NEWEST_MODERN
-from zibaldone.tools.profiles import BUILT_IN
+from zibaldone.tools import built_in, profiles
 
 _RAW = (sys.executable, "-m", "benchmarks.servers.raw_mcp")
 _OURS = (sys.executable, "-m", "benchmarks.servers.zibaldone_echo", "--data")
@@ -206,7 +206,7 @@ def _documents(ours: ServerProcess, rounds: int, seconds: float) -> list[Finding
 def _sizes(ours: ServerProcess) -> list[Finding]:
     """Every client reads the whole list of tools first, and pays for it in tokens."""
     findings = []
-    for profile in BUILT_IN:
+    for profile in profiles.built_in(built_in.TOOLS):
         answer = orjson.loads(fetch(ours, modern(profile.path, "tools/list", {})))
         size_bytes = len(orjson.dumps(answer["result"]["tools"]))
         is_main = profile.is_main

@@ -18,23 +18,26 @@ import click
 
 from zibaldone import errors, limits, settings
 from zibaldone.cli.main import commands
-from zibaldone.tools.catalog import ALL
+from zibaldone.tools.catalogue import Catalogue
 from zibaldone.tools.schema import input_schema
-from zibaldone.tools.spec import ToolSpec
+from zibaldone.tools.spec import AnyTool
+from zibaldone.wiring.catalogue import build_catalogue
 
 REFERENCE = Path(__file__).parent / "reference"
 _MADE = "<!-- Made by `make docs`; edit the code instead. -->\n\n"
 
 
-def tools_page() -> str:
+def tools_page(catalogue: Catalogue | None = None) -> str:
+    if catalogue is None:
+        catalogue = build_catalogue(settings.load({}, environment={}))
     head = (
         "# Tools\n\nEvery tool, over MCP, REST and the command line alike. "
         "Arguments in bold are required.\n"
     )
-    return "\n".join([head, *map(_tool_section, ALL)])
+    return "\n".join([head, *map(_tool_section, catalogue.tools)])
 
 
-def _tool_section(tool: ToolSpec[Any]) -> str:
+def _tool_section(tool: AnyTool) -> str:
     schema = input_schema(tool)
     required = set(schema.get("required", ()))
     rows = [

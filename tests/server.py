@@ -16,6 +16,8 @@ from typing import Any, Self
 
 import httpx2 as httpx
 
+from tests.answers import check_response
+
 _START_SECONDS_MAX = 30
 COMMAND = (sys.executable, "-m", "zibaldone")
 
@@ -54,7 +56,12 @@ class Server:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log_path = data.parent / f"{data.name}-{self.port}.log"
-        self.client = httpx.Client(base_url=self.url, timeout=30, trust_env=False)
+        self.client = httpx.Client(
+            base_url=self.url,
+            timeout=30,
+            trust_env=False,
+            event_hooks={"response": [check_response]},
+        )
         self._command = tuple(command)
         self._arguments = tuple(arguments)
         self._environment = clean_environment(environment)

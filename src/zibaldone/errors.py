@@ -1,7 +1,7 @@
-"""Every failure a caller can see. Each leaf has a stable code and an HTTP status.
+"""Every error a caller can see. Each leaf has a stable code and an HTTP status.
 
     ZibaldoneError
-    ├── RequestError                      the caller can mend it
+    ├── RequestError                      the caller can fix it
     │   ├── InvalidArgument               INVALID_ARGUMENT        422
     │   ├── BadRequest                    BAD_REQUEST             400
     │   ├── Unauthenticated               UNAUTHENTICATED         401
@@ -17,7 +17,7 @@
     │   ├── LimitExceeded                 LIMIT_EXCEEDED          422
     │   ├── TooManyRequests               TOO_MANY_REQUESTS       429
     │   └── ResponseTooLarge              RESPONSE_TOO_LARGE      422
-    ├── ServiceError                      the operator can mend it
+    ├── ServiceError                      the operator can fix it
     │   ├── NotImplementedYet             NOT_IMPLEMENTED         501
     │   ├── NotConfigured                 NOT_CONFIGURED          501
     │   ├── DeadlineExceeded              DEADLINE_EXCEEDED       504
@@ -77,7 +77,7 @@ class Unauthenticated(RequestError):
     code = "UNAUTHENTICATED"
     status = 401
     challenge: str = "Bearer"
-    """What the WWW-Authenticate header says."""
+    """Value of the WWW-Authenticate header."""
 
 
 class Forbidden(RequestError):
@@ -86,7 +86,7 @@ class Forbidden(RequestError):
 
 
 class InsufficientScope(RequestError):
-    """An access token is sound but does not allow this; its client can ask for a wider one."""
+    """The access token is valid but lacks a scope; its client can request one that has it."""
 
     code = "INSUFFICIENT_SCOPE"
     status = 403
@@ -184,7 +184,7 @@ class VectorsUnavailable(ServiceError):
 
 
 class IssuerUnavailable(ServiceError):
-    """Whether a token is good cannot be told: the keys of its issuer cannot be had."""
+    """A token cannot be verified because the keys of its issuer are unavailable."""
 
     code = "ISSUER_UNAVAILABLE"
     status = 503

@@ -48,7 +48,7 @@ def test_a_sound_database(cli: Commands, database: Path) -> None:
     assert only(found, "data folder") == ("ok", str(cli.data))
     assert {finding["status"] for every in found.values() for finding in every} == {"ok"}
     assert "schema" in only(found, "database")[1]
-    assert "everything compared" in only(findings(cli, "--thorough")[1], "database")[1]
+    assert "everything checked" in only(findings(cli, "--thorough")[1], "database")[1]
     lines = cli.ok("doctor").splitlines()
     assert lines[0].split() == ["ok", "zibaldone", zibaldone.__version__]
     assert any(line.split()[:2] == ["port", os.environ["ZIBALDONE_PORT"]] for line in lines)

@@ -78,7 +78,7 @@ def test_everything_that_lacks_a_vector_gets_one(cli: Commands, tables: Sqlite) 
     }  # fmt: skip
     assert_in_step(tables, EMBEDDER)
     assert cli.json("reindex")["embedded"] == 0
-    assert "0 passages embedded with hashed/64" in cli.ok("reindex")
+    assert "0 chunks embedded with hashed/64" in cli.ok("reindex")
 
 
 def test_status_tells_how_the_index_stands(cli: Commands, tables: Sqlite) -> None:
@@ -99,7 +99,7 @@ def test_status_tells_how_the_index_stands(cli: Commands, tables: Sqlite) -> Non
     }  # fmt: skip
     shown = cli.ok("index", "status")
     assert "model: hashed/64" in shown
-    assert "still to be embedded" in shown
+    assert "without a vector" in shown
     tables.execute(
         "UPDATE documents SET vector_status = 'error', vector_error = 'why' WHERE document_id = 'c'"
     )
@@ -131,7 +131,7 @@ class TestAnotherModel:
         assert cli.json("index", "status")["pending"] == 1
         cli.ok("reindex")
         assert_in_step(tables, EMBEDDER)
-        assert "also here: 3 vectors of remote/m/8" in cli.ok("index", "status")
+        assert "not in use: 3 vectors of remote/m/8" in cli.ok("index", "status")
 
     def test_the_others_are_dropped_on_request(
         self, cli: Commands, tables: Sqlite, remote: EmbeddingServer
@@ -155,7 +155,7 @@ class TestAnotherModel:
         result = cli("reindex", *TO_REMOTE, "--drop-others")
         assert result.exit_code == 1
         assert "failed: b: m: the embedding server answered 413." in result.stderr
-        assert "1 are still without a vector" in result.stdout
+        assert "1 chunks still have no vector" in result.stdout
         assert_in_step(tables, EMBEDDER)
         assert len(stored_vectors(tables, REMOTE)) == 2
 
@@ -287,20 +287,20 @@ def test_audit_and_cleanup(cli: Commands, tables: Sqlite) -> None:
     put(cli, "a", "b")
     cli.ok("reindex")
     assert cli.ok("index", "audit").splitlines() == [
-        "0 vectors without a passage", "0 documents without their vectors",
+        "0 vectors without a chunk", "0 documents without their vectors",
     ]  # fmt: skip
     tables.execute("DELETE FROM vectors WHERE chunk_key = 1")
     tables.execute("INSERT INTO vectors SELECT model_id, 99, vector FROM vectors LIMIT 1")
     found = cli("index", "audit")
     assert found.exit_code == 1
-    assert "1 vectors without a passage" in found.stdout
-    assert cli.ok("index", "cleanup").strip() == "1 found; --yes removes them"
+    assert "1 vectors without a chunk" in found.stdout
+    assert cli.ok("index", "cleanup").strip() == "1 found; use --yes to remove them"
     assert cli.json("index", "cleanup") == {
         "dry_run": True, "found": 1, "removed": 0, "truncated": False,
     }  # fmt: skip
     assert cli.ok("index", "cleanup", "--yes").strip() == "1 removed"
     healed = cli.ok("index", "audit", "--heal")
-    assert "healed: 0 vectors removed, 1 documents queued" in healed
+    assert "repaired: 0 vectors removed, 1 documents queued" in healed
     cli.ok("reindex")
     assert cli.json("index", "audit")["consistent"] is True
     assert_in_step(tables, EMBEDDER)

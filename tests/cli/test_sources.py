@@ -45,13 +45,13 @@ def passages(server: Server, path: str) -> list[tuple[int, str]]:
 def test_the_list_and_what_is_shown_of_one(cli: Commands) -> None:
     cli.ok("put", "a", stdin="text")
     assert cli.ok("sources").splitlines() == [
-        "name  namespace  kind     documents  passages  chunking",
-        "kb    *          builtin          1         1  by structure",
+        "name  namespace  kind     documents  chunks  chunking",
+        "kb    *          builtin          1       1  by structure",
     ]
     assert cli.json("sources")["sources"] == [
         {
             "source": "kb", "namespace": "*", "source_id": 1, "kind": "builtin", "enabled": True,
-            "documents": 1, "passages": 1, "chunking": {"by": "structure"}, "is_cut": True,
+            "documents": 1, "chunks": 1, "chunking": {"by": "structure"}, "is_cut": True,
             "problem": None,
         }
     ]  # fmt: skip
@@ -68,12 +68,12 @@ def test_a_change_is_told_and_kept(cli: Commands) -> None:
     assert found.pop("seconds") >= 0
     assert found == {
         "source": "kb", "namespace": "*", "chunking": CHUNKING, "is_cut": True,
-        "documents": 2, "changed": 1, "new_passages": len(by_size(GERMAN)),
+        "documents": 2, "changed": 1, "new_chunks": len(by_size(GERMAN)),
     }  # fmt: skip
     assert cli.json("sources", "chunking", "kb")["chunking"] == CHUNKING
     assert cli.ok("sources", "chunking", "kb", *SIZES).splitlines() == [
-        "kb: by size, 300 characters, 60 repeated, at least 100",
-        "2 documents cut anew, 0 changed, 0 passages new",
+        "kb: by size, 300 characters, overlap 60, at least 100",
+        "2 documents chunked again, 0 changed, 0 new chunks",
     ]
     # What is not said stays, but sizes that go with the size follow it.
     changed = cli.json("sources", "chunking", "kb", "--overlap", "30")["chunking"]
@@ -134,7 +134,7 @@ def test_a_definition_that_cannot_be_used_is_named_and_mended(cli: Commands, dat
     cli.ok("put", "a", stdin="text")
     bad = '{"chunking": {"by": "tokens"}}'
     Sqlite(data).execute(f"UPDATE sources SET definition = '{bad}'")
-    assert "unusable: by must be structure or size, not 'tokens'." in cli.ok("sources")
+    assert "invalid: by must be structure or size, not 'tokens'." in cli.ok("sources")
     (listed,) = cli.json("sources")["sources"]
     assert (listed["chunking"], "'tokens'" in listed["problem"]) == (None, True)
     for command in (["sources", "chunking", "kb"], ["put", "b"]):
@@ -222,9 +222,9 @@ def test_a_bar_is_shown_on_a_terminal(cli: Commands, data: Path) -> None:
     os.close(theirs)
     shown = os.read(ours, 100_000).decode()
     os.close(ours)
-    assert "Cutting" in shown
+    assert "Chunking" in shown
     assert "100%" in shown
-    assert b"Cutting" not in result.stdout
+    assert b"Chunking" not in result.stdout
 
 
 def test_a_server_goes_on_writing_meanwhile(server: Server, tmp_path: Path) -> None:

@@ -132,10 +132,14 @@ def test_a_file_that_is_not_the_published_one_is_refused(
     for name in module.FILES:
         right = (copy / name).readlink()
         (copy / name).unlink()
-        with pytest.raises(NotConfigured, match=f"{Path(name).name} is not the one that was"):
+        with pytest.raises(
+            NotConfigured, match=f"{Path(name).name} of the embedding model is damaged"
+        ):
             type(model)().embed(["text"])
         (copy / name).write_bytes(b"something else")
-        with pytest.raises(NotConfigured, match=f"{Path(name).name} is not the one that was"):
+        with pytest.raises(
+            NotConfigured, match=f"{Path(name).name} of the embedding model is damaged"
+        ):
             type(model)().embed(["text"])
         (copy / name).unlink()
         (copy / name).symlink_to(right)

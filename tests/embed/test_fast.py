@@ -61,6 +61,6 @@ def test_its_package_is_read_and_never_imported() -> None:
 
 def test_it_trusts_itself_less_than_a_model_that_reads_sentences() -> None:
     model = Fast()
-    assert model.vector_weight("plain English words") == 0.8
-    assert model.vector_weight("Öffnungszeiten für Bürger über Ämter") == 0.4
-    assert model.vector_weight("知识库搜索") == 0.0
+    assert model.language_trust("plain English words") == 0.8
+    assert model.language_trust("Öffnungszeiten für Bürger über Ämter") == 0.4
+    assert model.language_trust("知识库搜索") == 0.0

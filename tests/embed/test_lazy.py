@@ -28,13 +28,14 @@ import asyncio
 from zibaldone import settings
 from zibaldone.wiring.runtime import build_runtime
 from zibaldone.access.principal import LOCAL
-from zibaldone.tools.call import call
-from zibaldone.tools.catalog import BY_NAME
+from zibaldone.tools.call import call_tool
+from zibaldone.wiring.catalogue import build_catalogue
 from zibaldone.tools.spec import Call
 given = {{"data": {data!r}, "embedder": "none"}}
-runtime = build_runtime(settings.load(given, environment={{}}))
+chosen = settings.load(given, environment={{}})
+runtime, tools = build_runtime(chosen), build_catalogue(chosen).by_name
 def use(tool, **arguments):
-    return asyncio.run(call(BY_NAME[tool], Call(runtime, LOCAL), arguments))
+    return asyncio.run(call_tool(tools[tool], Call(runtime, LOCAL), arguments))
 use("upload_document", path="a", content="a zebra")
 assert use("list_documents")["count"] == 1
 assert use("search_knowledge", query="zebra")["count"] == 1

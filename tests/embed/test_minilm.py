@@ -55,9 +55,9 @@ def test_without_it_auto_goes_on_with_keywords_only(
 
 def test_it_trusts_itself_only_with_scripts_it_knows() -> None:
     model = MiniLm()
-    assert model.vector_weight("plain English words") == 1.0
-    assert model.vector_weight("12 + 34 = 46") == 1.0
-    assert model.vector_weight("Öffnungszeiten für Bürger über Ämter") == 0.5
-    assert model.vector_weight("知识库搜索") == 0.0
-    assert model.vector_weight("ค้นหาความรู้") == 0.0
-    assert model.vector_weight("") == 1.0
+    assert model.language_trust("plain English words") == 1.0
+    assert model.language_trust("12 + 34 = 46") == 1.0
+    assert model.language_trust("Öffnungszeiten für Bürger über Ämter") == 0.5
+    assert model.language_trust("知识库搜索") == 0.0
+    assert model.language_trust("ค้นหาความรู้") == 0.0
+    assert model.language_trust("") == 1.0

@@ -96,8 +96,8 @@ def test_it_trusts_itself_only_with_languages_it_knows() -> None:
         "12 + 34 = 46",
         "",
     ):
-        assert model.vector_weight(known) == 0.8, known
+        assert model.language_trust(known) == 0.8, known
     for unknown in ("חיפוש ידע", "Αναζήτηση γνώσης", "ज्ञान खोज", "ცოდნის ძებნა"):
-        assert model.vector_weight(unknown) == 0.0, unknown
-    assert 0.0 < model.vector_weight("Tìm kiếm tri thức ở Việt Nam được") < 0.8
-    assert model.vector_weight("a word of Greek, γνώσης, in English") == 0.4
+        assert model.language_trust(unknown) == 0.0, unknown
+    assert 0.0 < model.language_trust("Tìm kiếm tri thức ở Việt Nam được") < 0.8
+    assert model.language_trust("a word of Greek, γνώσης, in English") == 0.4

@@ -80,7 +80,7 @@ def test_a_watched_model_remembers_how_its_last_use_went() -> None:
     inner = Moody()
     watched = Watched(inner)
     assert (watched.identity, watched.name, watched.dimensions) == ("hashed/64", "hashed", 64)
-    assert watched.vector_weight("x") == 1.0
+    assert watched.language_trust("x") == 1.0
     assert watched.similarity_min == inner.similarity_min
     told: list[tuple[bool, str | None]] = [(watched.is_used, watched.problem)]
     for problem in (EmbeddingFailed("why"), ValueError("a text that must not be shown"), None):

@@ -289,7 +289,7 @@ def test_an_odd_answer_is_told_and_nothing_else_happens(
 
 def test_a_wrong_dimension_says_what_to_check(server: EmbeddingServer, model: Remote) -> None:
     server.behaviour = lambda asked: well(one([1.0, 0.0]))
-    with pytest.raises(EmbeddingFailed, match=r"\(2,\), expected \(8,\); check embedding_dim"):
+    with pytest.raises(EmbeddingFailed, match=r"shape \(2,\), not \(8,\). Set embedding_dim"):
         model.embed(["zebra"])
 
 
@@ -298,7 +298,7 @@ def test_an_answer_without_end_is_not_read_to_its_end(
 ) -> None:
     monkeypatch.setattr(remote, "EMBED_RESPONSE_BYTES_MAX", 1_000)
     server.behaviour = lambda asked: Answer(200, b"x" * 1_001)
-    with pytest.raises(EmbeddingFailed, match="too long"):
+    with pytest.raises(EmbeddingFailed, match="too large"):
         model.embed(["zebra"])
     server.behaviour = lambda asked: None
     assert_right(model, ["zebra"])
@@ -310,5 +310,5 @@ def test_its_identity_is_the_models_not_the_addresses(server: EmbeddingServer) -
     assert here.identity == there.identity == "remote/m/8"
     assert Remote(server.url, "m", dimensions=9).identity != here.identity
     assert Remote(server.url, "n", dimensions=8).identity != here.identity
-    assert here.vector_weight("日本") == 1.0
+    assert here.language_trust("日本") == 1.0
     assert here.similarity_min == -1.0, "nobody knows how near its nearest are"

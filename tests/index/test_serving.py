@@ -160,7 +160,7 @@ def test_health_tells_of_store_embedder_and_index(indexing: Server) -> None:
     assert health["status"] == "healthy"
     services = health["services"]
     assert {name: service["status"] for name, service in services.items()} == {
-        "store": "ok", "embedder": "ok", "index": "ok",
+        "store": "ok", "embedder": "ok", "index": "ok", "background": "ok",
     }  # fmt: skip
     assert services["embedder"]["identity"] == EMBEDDER.identity
     assert services["embedder"]["is_used"] is True

@@ -37,7 +37,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(work)
 
 
-def audit(kept: Kept, *, heal: bool = False, shown_to: Tenant = EVERYTHING) -> dict[str, Any]:
+def audit(kept: Kept, *, heal: bool = False, shown_to: Tenant = EVERYTHING) -> sweep.SyncAudit:
     model = model_id(kept)
     return run(sweep.audit_sync(kept.store, model, heal=heal, shown_to=shown_to))
 
@@ -108,6 +108,7 @@ class TestAudit:
         tables.execute("DELETE FROM vectors WHERE chunk_key <= 120")
         found = audit(kept, heal=True)
         assert (found["ghosts"], found["truncated"]) == (100, True)
+        assert found["healed"] is not None
         assert found["healed"]["documents_queued"] == 120
 
 

@@ -16,11 +16,11 @@ from zibaldone.errors import EmbedderUnavailable, EmbeddingFailed
 from zibaldone.index import worker
 from zibaldone.index.worker import IndexWorker
 from zibaldone.limits import (
-    INDEX_AWAY_SECONDS_MAX,
     INDEX_BATCH_CHUNKS,
     INDEX_BATCH_DOCUMENTS,
     INDEX_LEASE_SECONDS,
     INDEX_TRIES_MAX,
+    INDEX_UNAVAILABLE_SECONDS_MAX,
 )
 from zibaldone.model.instant import now_us
 from zibaldone.store.upkeep import Upkeep
@@ -107,9 +107,9 @@ class TestAway:
         assert tables.query("SELECT count(*), max(parked), max(attempts) FROM outbox") == [
             (2 * INDEX_BATCH_DOCUMENTS, 0, 0)
         ]
-        assert len(away.calls) < 900 / INDEX_AWAY_SECONDS_MAX * 2 + 10  # it is not pestered
+        assert len(away.calls) < 900 / INDEX_UNAVAILABLE_SECONDS_MAX * 2 + 10  # it is not pestered
         away.problem = None
-        for _ in range(int(INDEX_AWAY_SECONDS_MAX)):
+        for _ in range(int(INDEX_UNAVAILABLE_SECONDS_MAX)):
             clock.pass_seconds(1)
             asyncio.run(indexing.drain())
         assert_in_step(tables, away)

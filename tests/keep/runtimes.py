@@ -10,11 +10,12 @@ from typing import Any
 
 import orjson
 
+from tests.answers import check_answer
+from tests.catalogues import BY_NAME
 from zibaldone import settings
 from zibaldone.access.principal import LOCAL, Principal, Tenant
 from zibaldone.errors import ZibaldoneError
-from zibaldone.tools.call import call as call_tool
-from zibaldone.tools.catalog import BY_NAME
+from zibaldone.tools.call import call_tool
 from zibaldone.tools.spec import Call, Runtime
 from zibaldone.wiring.runtime import build_runtime
 
@@ -40,6 +41,7 @@ class Caller:
         call = Call(self._runtime, self._principal)
         answer = asyncio.run(call_tool(BY_NAME[tool], call, arguments))
         sent: dict[str, Any] = orjson.loads(orjson.dumps(answer))
+        check_answer(tool, sent)
         return sent
 
     def refused(self, tool: str, **arguments: Any) -> str:

@@ -24,6 +24,7 @@ LAYERS: dict[str, int] = {
     "pull": 3,
     "pack": 3,
     "consult": 3,
+    "jobs": 3,
     "exchange": 3,
     "ingest": 3,
     "store": 2,
@@ -37,10 +38,12 @@ LAYERS: dict[str, int] = {
 }
 """The height of each part; parts of one height do not import each other unless SIDEWAYS says so."""
 
+JOB_ADDERS = ("keep", "index", "find", "pull", "pack", "consult", "exchange", "ingest")
 SIDEWAYS: set[tuple[str, str]] = {
     ("cli", "wiring"),
     ("__main__", "cli"),
     ("consult", "pack"),
+    *((part, "jobs") for part in JOB_ADDERS),
     ("text", "access"),
     ("model", "limits"),
     ("model", "errors"),
@@ -53,7 +56,7 @@ ASIDE: dict[str, set[str]] = {
 }
 SETTINGS_READERS = {"cli", "wiring"}
 PORTS = ("store.port", "store.upkeep", "embed.port")
-PORTS_ONLY = {"keep", "index", "find", "pull", "pack", "consult", "exchange", "ingest"}
+PORTS_ONLY = {*JOB_ADDERS, "jobs"}
 
 
 def imports_of(file: Path) -> list[tuple[str, ast.stmt]]:

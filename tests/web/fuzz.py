@@ -8,9 +8,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.catalogues import BY_NAME
 from tests.web.mcp import BOTH, JSON, LEGACY, MODERN, PATHS, SSE, modern_headers, modern_meta
 from zibaldone.protocol.methods import METHODS
-from zibaldone.tools.catalog import BY_NAME
 from zibaldone.tools.schema import input_schema
 
 Header = tuple[bytes, bytes]
@@ -144,7 +144,7 @@ _known_values: dict[bytes, list[bytes]] = {
     b"host": [b"localhost", b"127.0.0.1:80", b"evil.example.org"],
     b"origin": [b"http://localhost:1", b"https://evil.example.org", b"null"],
     b"authorization": [b"Bearer x", b"Basic eDp5", b"Bearer"],
-    b"x-api-key": [b"cp_wrong"],
+    b"x-api-key": [b"zib_wrong"],
     b"x-forwarded-for": [b"203.0.113.7"],
     b"content-length": [b"0", b"5", b"99999999999"],
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -10,17 +10,24 @@ from typing import Any
 import httpx2 as httpx
 
 from zibaldone import settings
+from zibaldone.tools.spec import AnyTool
 from zibaldone.web.app import App
+from zibaldone.web.routes import ROUTES, Route
 from zibaldone.wiring.application import build_application
+from zibaldone.wiring.catalogue import build_catalogue
 from zibaldone.wiring.runtime import build_runtime
 
 
 @contextmanager
-def application(data: Path, **flags: Any) -> Iterator[App]:
+def application(
+    data: Path, *tools: AnyTool, routes: Sequence[Route] = ROUTES, **flags: Any
+) -> Iterator[App]:
+    """With these tools and routes beside the built-in ones; `flags` are settings."""
     chosen = settings.load({"data": str(data), "embedder": "none", **flags}, environment={})
     runtime = build_runtime(chosen)
+    catalogue = build_catalogue(chosen, tools)
     try:
-        yield build_application(chosen, runtime)
+        yield build_application(chosen, runtime, catalogue=catalogue, routes=routes)
     finally:
         runtime.store.close()
 

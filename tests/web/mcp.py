@@ -12,6 +12,8 @@ from typing import Any
 import httpx2 as httpx
 from mcp_types import CLIENT_CAPABILITIES_META_KEY, PROTOCOL_VERSION_META_KEY
 
+from tests.answers import check_answer
+
 JSON, SSE = "application/json", "text/event-stream"
 BOTH = f"{JSON}, {SSE}"
 MODERN = "2026-07-28"
@@ -109,7 +111,10 @@ class Mcp:
 
     def outcome(self, tool: str, arguments: dict[str, Any], **headers: str) -> dict[str, Any]:
         """The whole result of a call, failed or not."""
-        return self.result("tools/call", {"name": tool, "arguments": arguments}, **headers)
+        result = self.result("tools/call", {"name": tool, "arguments": arguments}, **headers)
+        if not result["isError"]:
+            check_answer(tool, text_of(result))
+        return result
 
     def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """What a successful call answers."""

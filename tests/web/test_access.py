@@ -84,7 +84,7 @@ class TestRefusals:
         "headers",
         [
             {"x-api-key": "wrong"},
-            {"x-api-key": "cp_" + "A" * 43},
+            {"x-api-key": "zib_" + "A" * 43},
             {"authorization": "Bearer wrong"},
             {"authorization": "Bearer"},
             {"authorization": "Basic d3Jvbmc6d3Jvbmc="},
@@ -164,7 +164,7 @@ class TestKeys:
     ) -> None:
         with pytest.raises(InvalidArgument):
             key_command(tmp_path / "data", "create", *options)
-        assert key_command(tmp_path / "data", "list").output.startswith("No keys")
+        assert key_command(tmp_path / "data", "list").output.startswith("There are no keys")
 
     def test_a_revoked_key_is_refused_by_a_running_server(self, closed: Closed) -> None:
         made = parsed(run_cli("key", "create", "--json", data=closed.server.data))
@@ -274,7 +274,7 @@ class TestCapabilityRoute:
         answer = mcp.post(LIST, accept=SSE)
         assert envelope_of(answer)["result"]["tools"]
 
-    @pytest.mark.parametrize("token", ["wrong", "cp_" + "A" * 43, "%20", "..", "a b"])
+    @pytest.mark.parametrize("token", ["wrong", "zib_" + "A" * 43, "%20", "..", "a b"])
     def test_a_wrong_token_is_401(self, closed: Closed, token: str) -> None:
         answer = Mcp(closed.server.client, f"/gpt-mcp/{token}/mcp").post(LIST, accept=SSE)
         if answer.status_code != 404:  # the client itself resolves `..`

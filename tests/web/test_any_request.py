@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.catalogues import OFFERED
 from tests.server import Server
 from tests.web.raw import exchange, raw_request, received
-from zibaldone.tools import catalog
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ JSON_VALUE = st.recursive(
     max_leaves=8,
 )
 FIELD = st.sampled_from(
-    sorted({name for tool in catalog.ALL for name in tool.arguments.model_fields})
+    sorted({name for tool in OFFERED.values() for name in tool.arguments.model_fields})
 )
 JSON_BODY = st.dictionaries(FIELD | TEXT, JSON_VALUE, max_size=6).map(
     lambda value: json.dumps(value).encode("utf-8", "surrogatepass")

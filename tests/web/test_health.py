@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from pathlib import Path
 
@@ -11,7 +12,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import zibaldone
 from tests.server import Server
+from tests.web.in_process import application
 from tests.web.urls import at
+from zibaldone.errors import StorageFull
+from zibaldone.jobs.supervisor import BackgroundTask, Supervisor
+from zibaldone.web.app import App
+from zibaldone.wiring import application as wiring_application
 
 
 @pytest.fixture
@@ -27,6 +33,39 @@ def test_healthy(client: httpx.Client) -> None:
     assert health["version"] == zibaldone.__version__
     assert health["services"]["store"]["status"] == "ok"
     assert health["services"]["store"]["ms"] >= 0
+    background = health["services"]["background"]
+    assert background["status"] == "ok"
+    assert {"jobs", "schedules"} <= background["tasks"].keys()
+
+
+def test_a_background_task_that_died_is_told_and_does_not_take_the_server_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def die() -> None:
+        raise StorageFull("The disk is full.")
+
+    async def ask(app: App, supervisor: Supervisor) -> httpx.Response:
+        transport = httpx.ASGITransport(app=app)
+        async with (
+            supervisor.running(),
+            httpx.AsyncClient(transport=transport, base_url="http://localhost") as client,
+        ):
+            await asyncio.sleep(0.05)
+            return await client.get("/health")
+
+    supervisor = Supervisor([BackgroundTask("sick", die)])
+    monkeypatch.setattr(wiring_application, "build_supervisor", lambda runtime: supervisor)
+    with application(tmp_path) as app:
+        answer = asyncio.run(ask(app, supervisor))
+    assert answer.status_code == 200
+    assert answer.json()["status"] == "degraded"
+    background = answer.json()["services"]["background"]
+    assert background["status"] == "degraded"
+    assert background["tasks"]["sick"] == {
+        "state": "waiting",
+        "restarts": 0,
+        "last_error": "The disk is full. [STORAGE_FULL]",
+    }
 
 
 def test_health_leaves_nothing_behind(shared_server: Server) -> None:

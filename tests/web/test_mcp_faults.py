@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx2 as httpx
 import pytest
+from typing_extensions import TypedDict
 
 from tests.server import Server
 from tests.store.backends import Sqlite
@@ -28,8 +29,7 @@ from tests.web.mcp import (
     modern_meta,
     text_of,
 )
-from zibaldone.tools.catalog import BY_NAME
-from zibaldone.tools.spec import Answer, Arguments, Call, ToolSpec
+from zibaldone.tools.spec import Answer, AnyTool, Arguments, Call, ToolSpec
 
 CALLS: dict[str, dict[str, Any]] = {
     "search_knowledge": {"query": "anything"},
@@ -117,12 +117,17 @@ async def _unsayable(call: Call, given: NoArguments) -> Answer:
     return {"number": 2**70}
 
 
-def _tool(name: str, handler: Any) -> ToolSpec[NoArguments]:
+class AnyAnswer(TypedDict):
+    pass
+
+
+def _tool(name: str, handler: Any) -> AnyTool:
     return ToolSpec(
         name=name,
         title=name,
         description=name,
         arguments=NoArguments,
+        result=AnyAnswer,
         effect="read",
         handler=handler,
         reports_progress=True,
@@ -137,11 +142,9 @@ TOOLS = (
 
 
 @pytest.fixture
-def app(data: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    for tool in TOOLS:
-        monkeypatch.setitem(BY_NAME, tool.name, tool)
+def app(data: Path) -> Iterator[Any]:
     profile = {"faults": [tool.name for tool in TOOLS]}
-    with application(data, profiles=profile) as built:
+    with application(data, *TOOLS, profiles=profile) as built:
         yield built
 
 

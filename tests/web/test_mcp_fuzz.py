@@ -19,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.catalogues import CATALOGUE, MAIN
 from tests.server import Server
 from tests.web import fuzz
 from tests.web.mcp import JSON_TYPE, SSE_TYPE, frames_of
@@ -26,7 +27,6 @@ from zibaldone import settings as product_settings
 from zibaldone.access.principal import LOCAL
 from zibaldone.protocol.surface import Surface
 from zibaldone.stdio import StdioServer
-from zibaldone.tools.profiles import BUILT_IN
 from zibaldone.tools.spec import Runtime
 from zibaldone.web.app import App
 from zibaldone.wiring.application import build_application
@@ -150,7 +150,7 @@ def check_envelope(envelope: Any, request: fuzz.HttpRequest) -> None:
     assert envelope["id"] is None or isinstance(envelope["id"], str | int)
     if envelope.get("result", {}).get("isError"):
         failure = json.loads(envelope["result"]["content"][0]["text"])
-        assert failure["status"] < 500, failure
+        assert failure["status"] < 500 or failure["code"] == "NOT_CONFIGURED", failure
     if "error" in envelope:
         assert isinstance(envelope["error"]["code"], int)
         assert isinstance(envelope["error"]["message"], str)
@@ -196,7 +196,7 @@ def test_the_server_is_alive_and_has_nothing_to_report(shared_server: Server) ->
 def test_any_lines_over_stdio_are_answered(bench: Bench, lines: list[bytes]) -> None:
     source = io.BytesIO(b"\n".join(lines))
     sink = io.BytesIO()
-    server = StdioServer(Surface(BUILT_IN[0]), bench.runtime, LOCAL)
+    server = StdioServer(Surface(MAIN, CATALOGUE), bench.runtime, LOCAL)
 
     async def serve() -> None:
         async with asyncio.timeout(ANSWER_SECONDS_MAX):

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
+from tests.catalogues import CATALOGUE, MAIN
+from tests.catalogues import OFFERED as TOOLS
 from tests.server import Server
 from tests.web.mcp import LEGACY, MODERN, PATHS, Mcp, text_of
 from zibaldone.protocol.surface import CONNECTOR_SCHEMA_VERSION, Surface
-from zibaldone.tools.catalog import BY_NAME
-from zibaldone.tools.profiles import BUILT_IN
+from zibaldone.tools.catalogue import Catalogue
 
 READONLY = {
     "search_knowledge",
@@ -33,8 +34,8 @@ OFFERED = {
     "/mcp-readonly": READONLY,
     "/mcp-gpt": GPT,
     "/mcp-gpt-full": TEN,
-    "/mcp-rag": {name for name in BY_NAME if name.startswith("rag.")},
-    "/mcp-all": {name.replace(".", "_") for name in BY_NAME},
+    "/mcp-rag": {name for name in TOOLS if name.startswith("rag.")},
+    "/mcp-all": {name.replace(".", "_") for name in TOOLS},
     "/mcp-mine": MINE,
 }
 RECORDED_HASHES = Path(__file__).with_name("golden") / "schema-hashes.json"
@@ -95,7 +96,7 @@ class TestWhatIsOffered:
     def test_what_is_listed_can_be_called_and_nothing_else(self, server: Server, path: str) -> None:
         mcp = Mcp(server.client, path)
         listed = names(mcp)
-        others = set(BY_NAME) | {"move_document", "", "Get_Document", "get_document "}
+        others = set(TOOLS) | {"move_document", "", "Get_Document", "get_document "}
         for name in listed | others:
             answer = mcp.rpc("tools/call", {"name": name, "arguments": {"unknown": 1}}).json()
             if name.replace(".", "_") in {one.replace(".", "_") for one in listed}:
@@ -175,21 +176,18 @@ class TestDescriptions:
 
     @pytest.mark.requirement("000/D3.03", "V6")
     @pytest.mark.parametrize("changed", ["description", "title", "effect"])
-    def test_any_edit_of_a_tool_changes_the_hash(
-        self, monkeypatch: pytest.MonkeyPatch, changed: str
-    ) -> None:
-        main = BUILT_IN[0]
-        before = Surface(main).schema_hash
-        assert Surface(main).schema_hash == before
-        tool = BY_NAME["get_document"]
+    def test_any_edit_of_a_tool_changes_the_hash(self, changed: str) -> None:
+        before = Surface(MAIN, CATALOGUE).schema_hash
+        assert Surface(MAIN, CATALOGUE).schema_hash == before
+        tool = TOOLS["get_document"]
         values: dict[str, Any] = {
             "description": "Other words.",
             "title": "Other",
             "effect": "delete",
         }
         edited = dataclasses.replace(tool, **{changed: values[changed]})
-        monkeypatch.setitem(BY_NAME, "get_document", edited)
-        assert Surface(main).schema_hash != before
+        tools = tuple(edited if known is tool else known for known in CATALOGUE.tools)
+        assert Surface(MAIN, Catalogue(tools)).schema_hash != before
 
 
 class TestResults:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import httpx2 as httpx
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from tests.catalogues import OFFERED
 from tests.server import Server
-from zibaldone.tools import catalog
+from zibaldone.tools.schema import result_schema
+from zibaldone.web.routes import ROUTES
 
+DOCUMENT = "/documents/{path}"
 REST_OPERATIONS = {
     ("post", "/documents"),
     ("get", "/documents"),
@@ -25,6 +29,7 @@ REST_OPERATIONS = {
     ("post", "/documents/{path}/revisions/{revision}/restore"),
     ("post", "/batch-read"),
     ("get", "/search"),
+    ("post", "/search"),
     ("post", "/ingest"),
     ("post", "/rag/search_fts"),
     ("post", "/rag/search_vector"),
@@ -36,9 +41,11 @@ REST_OPERATIONS = {
     ("post", "/rag/admin/sync"),
     ("post", "/kb/reindex-missing"),
     ("get", "/kb/audit-sync"),
+    ("post", "/kb/audit-sync"),
     ("post", "/kb/cleanup-orphans"),
     ("get", "/health"),
     ("get", "/metrics"),
+    ("get", "/openapi.json"),
 }
 
 
@@ -61,6 +68,34 @@ def test_is_valid_openapi_3_1(document: dict[str, Any]) -> None:
 
 def test_documents_exactly_the_rest_operations(document: dict[str, Any]) -> None:
     assert operations(document) == REST_OPERATIONS
+
+
+def test_the_table_of_routes_is_what_is_documented(document: dict[str, Any]) -> None:
+    assert {(route.method.lower(), route.path) for route in ROUTES} == operations(document)
+    for route in ROUTES:
+        operation = document["paths"][route.path][route.method.lower()]
+        if route.tool is not None:
+            assert operation["operationId"].removesuffix(".post") == route.tool
+            (answer,) = {
+                json.dumps(operation["responses"][str(status)]["content"]["application/json"])
+                for status in {200, route.status}
+            }
+            assert json.loads(answer)["schema"] == result_schema(OFFERED[route.tool])
+
+
+def test_every_served_operation_is_documented(
+    document: dict[str, Any], shared_server: Server
+) -> None:
+    """Of every path of the table, exactly the methods in the table are served."""
+    shared_server.create("served", "text")
+    for path in {route.path for route in ROUTES}:
+        written = path.replace("{path}", "served").replace("{revision}", "1")
+        documented = {method for method, url in operations(document) if url == path}
+        if path.endswith("/move"):  # otherwise the path of a document
+            documented |= {method for method, url in operations(document) if url == DOCUMENT}
+        for method in ("get", "post", "put", "patch", "delete"):
+            answer = shared_server.client.request(method, written, content=b"[]")
+            assert (answer.status_code == 405) is (method not in documented), (method, path)
 
 
 def test_every_documented_operation_is_served(
@@ -145,7 +180,7 @@ def test_every_tool_has_its_operation(document: dict[str, Any]) -> None:
         for operation in item.values()
         if "operationId" in operation
     }
-    assert {tool.name for tool in catalog.ALL} - ids <= {"get_document_for_rewrite"}
+    assert OFFERED.keys() - ids <= {"get_document_for_rewrite"}
 
 
 @pytest.fixture

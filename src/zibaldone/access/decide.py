@@ -1,14 +1,25 @@
-"""May they? The only answer to that question."""
+"""What a caller may do. Every refusal of a known caller is decided here."""
 
 from __future__ import annotations
 
 from zibaldone.access.principal import Effect, Principal
-from zibaldone.errors import Forbidden
+from zibaldone.errors import Forbidden, InsufficientScope
+
+SCOPE_START = "zibaldone:"
+
+
+def scope_of(effect: Effect) -> str:
+    """The OAuth scope that grants an effect."""
+    return SCOPE_START + effect
 
 
 def require_effect(principal: Principal, effect: Effect) -> None:
-    if effect not in principal.effects:
-        raise Forbidden(f"This key may not {effect}.", needed=effect)
+    if effect in principal.effects:
+        return
+    if principal.by_token:  # its client can ask the issuer for this scope
+        scope = scope_of(effect)
+        raise InsufficientScope(f"The token lacks the scope {scope}.", scopes=[scope])
+    raise Forbidden(f"This key may not {effect}.", needed=effect)
 
 
 def require_document(principal: Principal, document_id: str) -> None:

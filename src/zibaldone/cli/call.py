@@ -21,7 +21,7 @@ def call(options: context.Options, /, tool: str, arguments: str) -> None:
     ARGUMENTS is a JSON object; '-' reads it from standard input. For tools that have no command
     of their own, such as rag.search_hybrid.
     """
-    name = _tool_name(tool)
+    name = _tool_name(options, tool)
     bytes_max = options.settings().limits.request_body_bytes_max
     given = texts.read_text("-", bytes_max) if arguments == "-" else arguments
     try:
@@ -33,15 +33,14 @@ def call(options: context.Options, /, tool: str, arguments: str) -> None:
     context.echo_json(context.run_tool(options, name, values))
 
 
-def _tool_name(name: str) -> str:
+def _tool_name(options: context.Options, name: str) -> str:
     """The tool's own name; rag_search_fts means rag.search_fts, as /mcp-all lists it."""
-    from zibaldone.tools.catalog import BY_NAME
+    from zibaldone.wiring.catalogue import build_catalogue
 
-    if name in BY_NAME:
-        return name
-    for known in BY_NAME:
-        if name == known.replace(".", "_"):
-            return known
-    near = difflib.get_close_matches(name, BY_NAME, n=1)
+    catalogue = build_catalogue(options.settings())
+    tool = catalogue.find(name)
+    if tool is not None:
+        return tool.name
+    near = difflib.get_close_matches(name, catalogue.by_name, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else " docs/reference/tools.md lists them all."
     raise InvalidArgument(f"There is no tool {name!r}.{hint}", field="tool")

@@ -1,4 +1,4 @@
-"""What every command shares: options, the opened store, how answers are printed, exit codes."""
+"""What all commands share: options, the opened store, printing, exit codes."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Answer = dict[str, Any]
 
 _EXIT_BY_STATUS = {400: 3, 413: 3, 422: 3, 404: 4, 409: 5, 401: 6, 403: 6, 503: 7, 507: 7}
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Options given before the command's name."""
+    """Options given before the command."""
 
     data: Path | None = None
     store: str | None = None
@@ -55,7 +55,7 @@ def run_tool(options: Options, tool: str, arguments: dict[str, Any]) -> Answer:
 
 
 def exit_code(error: ZibaldoneError) -> int:
-    """What the numbers mean is said in `main`."""
+    """The exit code for an error; `main` lists their meanings."""
     if isinstance(error, ConfigurationError):
         return 2
     return _EXIT_BY_STATUS.get(error.status, 1)
@@ -74,18 +74,18 @@ def echo_json(answer: Any) -> None:
 
 
 def echo_error(error: ZibaldoneError, path: str = "") -> None:
-    """One plain line; `path` names the one of several that failed."""
+    """Print an error on one line; `path` says which of several documents failed."""
     place = f"{printable(path)}: " if path else ""
     click.echo(f"zibaldone: {place}{printable(error.message)} [{error.code}]", err=True)
 
 
 def printable(text: str) -> str:
-    """On one line and without control characters: titles are written by strangers."""
+    """The text on one line and without control characters: titles come from other people."""
     return "".join(char if char.isprintable() else "\ufffd" for char in " ".join(text.split()))
 
 
 def echo_table(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> None:
-    """Columns aligned to their widest cell; those named in `right` to the right."""
+    """Print aligned columns; those numbered in `right` are aligned to the right."""
     if not rows:
         return
     widths = [max(_columns(cell) for cell in column) for column in zip(*rows, strict=True)]
@@ -98,7 +98,7 @@ def echo_table(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozens
 
 
 def _columns(text: str) -> int:
-    """How wide a terminal draws it: CJK characters take two columns, combining ones none."""
+    """Width on a terminal: CJK characters take two columns, combining ones none."""
     if text.isascii():
         return len(text)
     return sum(
@@ -109,7 +109,7 @@ def _columns(text: str) -> int:
 
 @contextmanager
 def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on the terminal, moved by the function given; nothing where there is no terminal."""
+    """A progress bar, advanced by the function yielded; without a terminal it is not shown."""
     if not sys.stderr.isatty():
         yield lambda steps: None
         return

@@ -1,9 +1,10 @@
-"""zibaldone doctor: is everything as it should be, and if not, what to do."""
+"""zibaldone doctor: find problems, and say what to do about them."""
 
 from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -17,13 +18,15 @@ from zibaldone import settings
 from zibaldone.cli import context
 from zibaldone.cli.doctor_surroundings import extras, server_at
 from zibaldone.errors import ConfigurationError, ZibaldoneError
-from zibaldone.limits import DISK_FREE_BYTES_FEW, MIB
+from zibaldone.limits import DISK_FREE_BYTES_LOW, MIB
 from zibaldone.store.open import inspect_store, store_url
 from zibaldone.store.port import StorePlace
 
 Status = Literal["ok", "warn", "fail"]
 
 _CONFIG_VARIABLE = settings.ENV_PREFIX + "CONFIG"
+_PASSWORD = re.compile(r"(://[^/@:]*):[^@]*@")
+"""In a URL such as postgresql://user:password@host/name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class InForce:
+class SettingInForce:
     name: str
     value: Any
     source: str
@@ -49,44 +52,46 @@ def doctor(ctx: click.Context, thorough: bool, as_json: bool) -> None:
     """Check the installation, settings, database and server."""
     options: context.Options = ctx.obj
     findings = list(_installation())
-    in_force: list[InForce] = []
+    in_force: list[SettingInForce] = []
     try:
-        found = options.settings()
+        chosen = options.settings()
     except ConfigurationError as error:
-        findings.append(Finding("fail", "settings", error.message, "Mend or remove it."))
+        findings.append(Finding("fail", "settings", error.message, "Correct or remove it."))
     else:
-        in_force = _in_force(options, found)
-        changed = [one.name for one in in_force if one.source != "default"]
+        in_force = _in_force(options, chosen)
+        changed = [setting.name for setting in in_force if setting.source != "default"]
         findings.append(Finding("ok", "settings", f"set: {', '.join(changed) or 'none'}"))
-        findings.append(_embedder(found))
-        findings += _data_folder(found.data)
-        findings += _database(options, store_url(found.data, found.store), thorough)
-        findings.append(_server(found.host, found.port))
+        findings.append(_embedder(chosen))
+        findings += _data_folder(chosen.data)
+        findings += _database(options, store_url(chosen.data, chosen.store), thorough)
+        findings.append(_server(chosen.host, chosen.port))
     is_ok = all(finding.status != "fail" for finding in findings)
     if as_json:
-        shown = {
+        report = {
             "ok": is_ok,
             "findings": [asdict(finding) for finding in findings],
-            "settings": [asdict(one) for one in in_force],
+            "settings": [asdict(setting) for setting in in_force],
         }
-        context.echo_json(shown)
+        context.echo_json(report)
     else:
         _echo(findings, in_force)
     if not is_ok:
         ctx.exit(1)
 
 
-def _echo(findings: list[Finding], in_force: list[InForce]) -> None:
-    rows = [(one.status, one.subject, context.printable(one.text)) for one in findings]
+def _echo(findings: list[Finding], in_force: list[SettingInForce]) -> None:
+    rows = [
+        (finding.status, finding.subject, context.printable(finding.text)) for finding in findings
+    ]
     context.echo_table([*rows, *_advice(findings)])
     if in_force:
         click.echo("\nSettings in force:")
         context.echo_table(
-            [(f"  {one.name}", _shown_value(one.value), one.source) for one in in_force]
+            [(f"  {setting.name}", _as_text(setting.value), setting.source) for setting in in_force]
         )
 
 
-def _shown_value(value: Any) -> str:
+def _as_text(value: Any) -> str:
     if isinstance(value, tuple | dict | str) and not value:
         return "-"
     text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
@@ -94,10 +99,10 @@ def _shown_value(value: Any) -> str:
 
 
 def _advice(findings: list[Finding]) -> Iterator[tuple[str, str, str]]:
-    """After all findings, so that what is to be done stands last on the screen."""
-    for one in findings:
-        if one.advice:
-            yield "->", one.subject, context.printable(one.advice)
+    """Rows that come after all findings, so that what to do is last on the screen."""
+    for finding in findings:
+        if finding.advice:
+            yield "->", finding.subject, context.printable(finding.advice)
 
 
 def _installation() -> Iterator[Finding]:
@@ -111,46 +116,51 @@ def _installation() -> Iterator[Finding]:
         yield Finding("ok", f"extra {extra.name}", text)
 
 
-def _in_force(options: context.Options, found: settings.Settings) -> list[InForce]:
-    """Every setting with the place it comes from. What could be a secret is not shown."""
-    chosen = {name: os.environ[name] for name in (_CONFIG_VARIABLE,) if name in os.environ}
-    from_file = _flat(settings.load({}, chosen, options.config))
+def _in_force(options: context.Options, chosen: settings.Settings) -> list[SettingInForce]:
+    """Every setting and where it comes from. Secrets are hidden."""
+    config = {name: os.environ[name] for name in (_CONFIG_VARIABLE,) if name in os.environ}
+    from_file = _flat(settings.load({}, config, options.config))
     result = []
-    for name, value in _flat(found).items():
+    for name, value in _flat(chosen).items():
         variable = settings.ENV_PREFIX + name.upper()
         if name in ("data", "store") and getattr(options, name) is not None:
             source = f"option --{name}"
         elif variable in os.environ:
             source = f"environment variable {variable}"
         elif from_file[name] != settings.BY_NAME[name].default:
-            source = str(options.config or chosen.get(_CONFIG_VARIABLE, settings.FILE_NAME))
+            source = str(options.config or config.get(_CONFIG_VARIABLE, settings.FILE_NAME))
         else:
             source = "default"
-        is_hidden = settings.BY_NAME[name].is_secret and value
-        result.append(InForce(name, "(not shown)" if is_hidden else value, source))
+        result.append(SettingInForce(name, _without_secrets(name, value), source))
     return result
 
 
-def _flat(found: settings.Settings) -> dict[str, Any]:
-    values = asdict(found)
-    bounds = values.pop("limits")
-    return {**values, **bounds}
+def _without_secrets(name: str, value: Any) -> Any:
+    if settings.BY_NAME[name].is_secret and value:
+        return "(not shown)"
+    return _PASSWORD.sub(r"\1:***@", value) if isinstance(value, str) else value
+
+
+def _flat(chosen: settings.Settings) -> dict[str, Any]:
+    values = asdict(chosen)
+    limits = values.pop("limits")
+    return {**values, **limits}
 
 
 def _data_folder(folder: Path) -> Iterator[Finding]:
     if not folder.exists():
-        yield Finding("warn", "data folder", f"{folder} is not there; the first write makes it")
+        yield Finding("warn", "data folder", f"{folder} does not exist; the first write creates it")
         return
     if not folder.is_dir():
         yield Finding(
-            "fail", "data folder", f"{folder} is no folder", "Choose another with --data."
+            "fail", "data folder", f"{folder} is not a folder", "Choose another with --data."
         )
         return
     if not os.access(folder, os.W_OK | os.X_OK):
         yield Finding(
             "fail",
             "data folder",
-            f"{folder} cannot be written by this user",
+            f"this user cannot write to {folder}",
             f"Give it to the user that runs Zibaldone: chown -R USER {folder}",
         )
         return
@@ -165,25 +175,25 @@ def _data_folder(folder: Path) -> Iterator[Finding]:
     else:
         yield Finding("ok", "data folder", str(folder))
     free_bytes = shutil.disk_usage(folder).free
-    is_enough = free_bytes >= DISK_FREE_BYTES_FEW
+    is_enough = free_bytes >= DISK_FREE_BYTES_LOW
     yield Finding(
         "ok" if is_enough else "warn",
         "disk space",
         f"{free_bytes // MIB} MiB free",
-        "" if is_enough else "Make room: writes are refused when the disk is full.",
+        "" if is_enough else "Free some space: writes fail when the disk is full.",
     )
 
 
-def _embedder(found: settings.Settings) -> Finding:
+def _embedder(chosen: settings.Settings) -> Finding:
     from zibaldone.wiring.runtime import chosen_embedder
 
     try:
-        chosen = chosen_embedder(found)
+        embedder = chosen_embedder(chosen)
     except ConfigurationError as error:
-        return Finding("fail", "embedder", error.message, "Mend the settings that it names.")
-    if chosen is None:
+        return Finding("fail", "embedder", error.message, "Correct these settings.")
+    if embedder is None:
         return Finding("ok", "embedder", "none: keyword search only")
-    return Finding("ok", "embedder", f"{chosen.identity}, {chosen.dimensions} dimensions")
+    return Finding("ok", "embedder", f"{embedder.identity}, {embedder.dimensions} dimensions")
 
 
 def _database(options: context.Options, url: str, thorough: bool) -> Iterator[Finding]:
@@ -195,7 +205,9 @@ def _database(options: context.Options, url: str, thorough: bool) -> Iterator[Fi
     yield Finding("ok", place.engine, place.version)
     if not place.is_made:
         yield Finding(
-            "warn", "database", f"{place.description} does not exist yet; the first write makes it"
+            "warn",
+            "database",
+            f"{place.description} does not exist; the first write creates it",
         )
     elif place.problem:
         yield Finding("fail", "database", place.problem, place.advice)
@@ -212,7 +224,7 @@ def _content(options: context.Options, place: StorePlace, thorough: bool) -> Ite
         return
     facts = ", ".join(f"{name} {value}" for name, value in checked.facts.items())
     if checked.ok:
-        depth = "everything compared" if thorough else "structure checked; --thorough reads all"
+        depth = "everything checked" if thorough else "structure checked; --thorough checks all"
         yield Finding("ok", "database", f"{facts} ({depth})")
     for problem in checked.problems:
         yield Finding("fail", "database", problem, place.recovery)
@@ -224,31 +236,31 @@ def _remedy(error: ZibaldoneError, place: StorePlace) -> str:
     if error.code == "STORAGE_CORRUPT":
         return place.recovery
     if error.code == "STORAGE_FULL":
-        return "Make room on the disk."
-    return "See which other process uses the database, and who owns it."
+        return "Free some space on the disk."
+    return "Find out which other process uses the database, and who owns it."
 
 
 def _server(host: str, port: int) -> Finding:
     address = f"http://{host}:{port}"
-    found = server_at(host, port)
-    if found is None:
-        return Finding("ok", "server", f"none answers at {address}")
-    if found.version is None:
+    server = server_at(host, port)
+    if server is None:
+        return Finding("ok", "server", f"no server at {address}")
+    if server.version is None:
         return Finding(
             "warn",
             "server",
             f"another program answers at {address}",
             "Choose another port with --port.",
         )
-    if not found.is_healthy:
+    if not server.is_healthy:
         return Finding(
-            "fail", "server", f"{address} is degraded: {found.reason}", f"See {address}/health"
+            "fail", "server", f"{address} is degraded: {server.reason}", f"See {address}/health"
         )
-    if found.version != zibaldone.__version__:
+    if server.version != zibaldone.__version__:
         return Finding(
             "warn",
             "server",
-            f"{address} is healthy, of version {found.version}",
-            "Restart it to serve the installed version.",
+            f"{address} is healthy and runs version {server.version}",
+            "Restart it to run the installed version.",
         )
     return Finding("ok", "server", f"{address} is healthy")

@@ -1,4 +1,4 @@
-"""What `doctor` finds around the database: optional packages, and a server that may be running."""
+"""What `doctor` checks besides the database: optional packages and a running server."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Extra:
 
 
 def extras() -> Iterator[Extra]:
-    """The package's optional parts, as its own metadata names them."""
+    """The extras of the installed package, from its metadata."""
     wanted: dict[str, list[str]] = {}
     try:
         requirements = metadata.requires(_PACKAGE) or []
     except metadata.PackageNotFoundError:
-        return  # run from its sources, without having been installed
+        return  # run from its sources, not installed
     for requirement in requirements:
         match = _REQUIREMENT.match(requirement)
         if match and match["extra"] != _FOR_DEVELOPERS:
@@ -53,15 +53,15 @@ def _is_installed(package: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class ServerFound:
+class RunningServer:
     version: str | None
-    """None: something answers, but it is not ours."""
+    """None: another program answers."""
     is_healthy: bool = False
     reason: str = ""
 
 
-def server_at(host: str, port: int) -> ServerFound | None:
-    """Who answers there; None if nobody does."""
+def server_at(host: str, port: int) -> RunningServer | None:
+    """The server at this address, or None."""
     connection = http.client.HTTPConnection(host, port, timeout=_ANSWER_SECONDS_MAX)
     try:
         connection.connect()
@@ -69,15 +69,15 @@ def server_at(host: str, port: int) -> ServerFound | None:
         return None
     try:
         connection.request("GET", "/health")
-        found = orjson.loads(connection.getresponse().read(_ANSWER_BYTES_MAX))
-        version, status, services = found["version"], found["status"], found["services"]
+        health = orjson.loads(connection.getresponse().read(_ANSWER_BYTES_MAX))
+        version, status, services = health["version"], health["status"], health["services"]
         broken = [
             f"{name}: {service.get('message', service['status'])}"
             for name, service in services.items()
             if service["status"] != "ok"
         ]
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError, AttributeError):
-        return ServerFound(None)
+        return RunningServer(None)
     finally:
         connection.close()
-    return ServerFound(str(version), status == "healthy", ", ".join(broken))
+    return RunningServer(str(version), status == "healthy", ", ".join(broken))

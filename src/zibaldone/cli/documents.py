@@ -33,7 +33,7 @@ def echo_written(answer: context.Answer, as_json: bool) -> None:
 @click.argument("path")
 @click.argument("file", default=texts.STANDARD_INPUT)
 @click.option("--title", help="Title, one line.")
-@click.option("--tag", "tags", multiple=True, help="Tag; repeat the option for several.")
+@click.option("--tag", "tags", multiple=True, help="Tag (repeatable).")
 @click.option(
     "--meta",
     multiple=True,

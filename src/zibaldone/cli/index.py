@@ -12,12 +12,12 @@ from zibaldone.index import sweep
 _COUNTS = (
     ("documents", "documents"),
     ("ready", "  with vectors"),
-    ("pending", "  waiting"),
+    ("pending", "  pending"),
     ("failed", "  failed"),
     ("skipped", "  keyword only"),
-    ("chunks", "passages"),
+    ("chunks", "chunks"),
     ("vectors", "  with a vector"),
-    ("missing", "  still to be embedded"),
+    ("missing", "  without a vector"),
 )
 _FAILURES_SHOWN_MAX = 10
 
@@ -33,11 +33,11 @@ def index() -> None:
 def status(options: context.Options, /, as_json: bool) -> None:
     """Show how many documents have vectors, by model, and what is pending or failed."""
     with context.opened(options) as session:
-        found = session.run(current_status(session))
+        report = session.run(current_status(session))
     if as_json:
-        context.echo_json(found)
+        context.echo_json(report)
     else:
-        _echo_status(found)
+        _echo_status(report)
 
 
 async def current_status(session: context.Session) -> dict[str, Any]:
@@ -47,47 +47,47 @@ async def current_status(session: context.Session) -> dict[str, Any]:
     return {"model": name, **await sweep.status(runtime.store, model_id)}
 
 
-def _echo_status(found: dict[str, Any]) -> None:
-    click.echo(f"model: {found['model'] or 'none, keyword search only'}")
-    rows = [(label, str(found[name])) for name, label in _COUNTS]
-    rows.append(("lag", f"{found['vector_sync_lag_seconds']:.1f} s"))
+def _echo_status(report: dict[str, Any]) -> None:
+    click.echo(f"model: {report['model'] or 'none, keyword search only'}")
+    rows = [(label, str(report[name])) for name, label in _COUNTS]
+    rows.append(("lag", f"{report['vector_sync_lag_seconds']:.1f} s"))
     context.echo_table(rows, right=frozenset({1}))
-    if found["indexed_by"] not in (None, found["model"]):
-        click.echo(f"a running process indexes with another model: {found['indexed_by']}")
-    for model in found["models"]:
+    if report["indexed_by"] not in (None, report["model"]):
+        click.echo(f"a running process indexes with another model: {report['indexed_by']}")
+    for model in report["models"]:
         if model["vectors"] and not model["in_use"]:
-            click.echo(f"also here: {model['vectors']} vectors of {model['identity']}")
-    for failure in found["failures"][:_FAILURES_SHOWN_MAX]:
+            click.echo(f"not in use: {model['vectors']} vectors of {model['identity']}")
+    for failure in report["failures"][:_FAILURES_SHOWN_MAX]:
         name, why = (context.printable(failure[part]) for part in ("document_id", "reason"))
         click.echo(f"failed: {name}: {why}", err=True)
 
 
 @index.command()
-@click.option("--heal", is_flag=True, help="Also mend what is found.")
+@click.option("--heal", is_flag=True, help="Also repair what is found.")
 @context.json_option
 @click.pass_context
 def audit(ctx: click.Context, heal: bool, as_json: bool) -> None:
-    """Look for vectors without a passage and documents without their vectors."""
+    """Look for vectors without a chunk and documents without their vectors."""
     answer = context.run_tool(ctx.obj, "audit_sync", {"heal": heal})
     if as_json:
         context.echo_json(answer)
     else:
         more = " or more" if answer["truncated"] else ""
-        click.echo(f"{answer['orphans']} vectors without a passage{more}")
+        click.echo(f"{answer['orphans']} vectors without a chunk{more}")
         click.echo(f"{answer['ghosts']} documents without their vectors{more}")
         if answer["healed"] is not None:
             removed, queued = answer["healed"].values()
-            click.echo(f"healed: {removed} vectors removed, {queued} documents queued")
+            click.echo(f"repaired: {removed} vectors removed, {queued} documents queued")
     if not answer["consistent"] and not heal:
         ctx.exit(1)
 
 
 @index.command()
-@click.option("--yes", is_flag=True, help="Remove them; without it they are only counted.")
+@click.option("--yes", is_flag=True, help="Remove them; without this option they are only counted.")
 @context.json_option
 @click.pass_obj
 def cleanup(options: context.Options, /, yes: bool, as_json: bool) -> None:
-    """Remove vectors whose passage is gone."""
+    """Remove vectors whose chunk no longer exists."""
     answer = context.run_tool(options, "cleanup_orphans", {"dry_run": not yes})
     if as_json:
         context.echo_json(answer)
@@ -95,4 +95,4 @@ def cleanup(options: context.Options, /, yes: bool, as_json: bool) -> None:
         click.echo(f"{answer['removed']} removed")
     else:
         more = " or more" if answer["truncated"] else ""
-        click.echo(f"{answer['found']}{more} found; --yes removes them")
+        click.echo(f"{answer['found']}{more} found; use --yes to remove them")

@@ -1,4 +1,4 @@
-"""zibaldone key: who may call."""
+"""zibaldone key: API keys."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from zibaldone.text import normalize
 
 _SPAN = re.compile(r"(\d+)([smhdw])")
 _SPAN_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-_SECRET_START = "cp_"  # noqa: S105 - what a secret begins with, so that scanners recognise one
+_SECRET_START = "zib_"  # noqa: S105 - a prefix by which secret scanners recognise one
 
 
 @click.group()
@@ -27,8 +27,15 @@ def key() -> None:
 
 @key.command()
 @click.option("--label", default="", help="What the key is for.")
-@click.option("--namespace", default=NAMESPACE_DEFAULT, show_default=True, help="Its tenant.")
-@click.option("--profile", "profiles", multiple=True, help="Allow only this profile (repeatable).")
+@click.option(
+    "--namespace", default=NAMESPACE_DEFAULT, show_default=True, help="Namespace it can see."
+)
+@click.option(
+    "--profile",
+    "profiles",
+    multiple=True,
+    help="Allow only this profile (repeatable).",
+)
 @click.option(
     "--effect",
     "effects",
@@ -36,8 +43,8 @@ def key() -> None:
     type=click.Choice(EFFECTS),
     help="Allow only this (repeatable); default: read, write and delete.",
 )
-@click.option("--prefix", default="", help="Allow only paths that start so.")
-@click.option("--expires", help="A span such as 90d or 12h, or an ISO instant.")
+@click.option("--prefix", default="", help="Allow only paths that start with this.")
+@click.option("--expires", help="Lifetime such as 90d or 12h, or an ISO date and time.")
 @context.json_option
 @click.pass_obj
 def create(
@@ -51,12 +58,15 @@ def create(
     expires: str | None,
     as_json: bool,
 ) -> None:
-    """Create a key. The secret is shown once and stored nowhere."""
-    from zibaldone.tools.profiles import all_profiles
+    """Create a key. Its secret is printed once and not stored."""
+    from zibaldone.wiring.catalogue import build_catalogue
 
-    known = {profile.name for profile in all_profiles(options.settings().profiles)}
+    known = {profile.name for profile in build_catalogue(options.settings()).profiles}
     if unknown := set(profiles) - known:
-        raise InvalidArgument(f"There is no profile {min(unknown)!r}.", field="profile")
+        raise InvalidArgument(
+            f"There is no profile {min(unknown)!r}; there are {', '.join(sorted(known))}.",
+            field="profile",
+        )
     at_us = now_us()
     secret = _SECRET_START + secrets.token_urlsafe(32)
     new = ApiKey(
@@ -74,9 +84,9 @@ def create(
         store = session.runtime.store
         session.run(store.write(Tenant(), lambda writer: writer.api_keys.add(new)))
     if as_json:
-        context.echo_json({**_shown(new), "secret": secret})
+        context.echo_json({**_as_dict(new), "secret": secret})
     else:
-        click.echo(f"{new.key_id} created. Its secret, shown only now:\n\n  {secret}\n")
+        click.echo(f"{new.key_id} created. Its secret, shown only once:\n\n  {secret}\n")
         click.echo("Send it as 'Authorization: Bearer …' or 'x-api-key: …'.")
 
 
@@ -89,15 +99,15 @@ def list_keys(options: context.Options, /, as_json: bool) -> None:
         store = session.runtime.store
         keys = session.run(store.read(Tenant(), lambda reader: reader.api_keys.all()))
     if as_json:
-        context.echo_json({"keys": [_shown(known) for known in keys]})
+        context.echo_json({"keys": [_as_dict(known) for known in keys]})
         return
     if not keys:
-        click.echo("No keys: only this machine can reach the server.")
+        click.echo("There are no keys: only this machine can reach the server.")
     for known in keys:
-        shown = _shown(known)
+        row = _as_dict(known)
         may = ",".join(known.effects)
         where = f"{known.namespace}:{known.path_prefix or '*'}"
-        click.echo(f"{known.key_id}  {shown['state']:<8} {where:<24} {may:<20} {known.label}")
+        click.echo(f"{known.key_id}  {row['state']:<8} {where:<24} {may:<20} {known.label}")
 
 
 @key.command()
@@ -105,21 +115,24 @@ def list_keys(options: context.Options, /, as_json: bool) -> None:
 @context.json_option
 @click.pass_obj
 def revoke(options: context.Options, /, key_id: str, as_json: bool) -> None:
-    """End a key; a running server refuses it within a second."""
+    """Revoke a key. A running server refuses it within a second."""
     with context.opened(options) as session:
         store = session.runtime.store
         done = session.run(
             store.write(Tenant(), lambda writer: writer.api_keys.revoke(key_id, now_us()))
         )
     if not done:
-        raise NotFound(f"There is no key {key_id!r} that could be revoked.", key_id=key_id)
+        raise NotFound(
+            f"There is no active key {key_id!r}. 'zibaldone key list' shows all keys.",
+            key_id=key_id,
+        )
     if as_json:
         context.echo_json({"key_id": key_id, "state": "revoked"})
     else:
         click.echo(f"{key_id} revoked.")
 
 
-def _shown(known: ApiKey) -> dict[str, Any]:
+def _as_dict(known: ApiKey) -> dict[str, Any]:
     state = "valid" if known.is_valid(now_us()) else "expired"
     if known.revoked_at_us is not None:
         state = "revoked"
@@ -144,5 +157,5 @@ def _expiry_us(text: str, at_us: int) -> int:
         return from_iso(text)
     except (ValueError, OverflowError):
         raise InvalidArgument(
-            f"{text!r} is neither a span such as 90d nor an ISO instant.", field="expires"
+            f"{text!r} must be a lifetime such as 90d or an ISO date and time.", field="expires"
         ) from None

@@ -122,7 +122,7 @@ def _echo_json_items(items: list[dict[str, Any]], *, is_first: bool) -> None:
     "--tag",
     "tags",
     multiple=True,
-    help="Only documents with this tag; repeat the option for several.",
+    help="Only documents with this tag (repeatable).",
 )
 @context.json_option
 @click.pass_obj

@@ -1,4 +1,4 @@
-"""Log lines: one JSON object each, on stderr, without contents or secrets."""
+"""Logging: one JSON object per line on stderr, without document contents or secrets."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import orjson
 
 from zibaldone.model.instant import now_us, to_iso
 
-_TALKATIVE = ("httpx2", "httpcore2")
-"""They log the URL of every request they make, and a URL may hold a token."""
+_NOISY = ("httpx2", "httpcore2")
+"""They log the URL of every request, and a URL may contain a token."""
 
 
 class JsonLines(logging.Formatter):
@@ -30,5 +30,5 @@ def configure(level: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    for name in _TALKATIVE:
+    for name in _NOISY:
         logging.getLogger(name).setLevel(logging.WARNING)

@@ -1,9 +1,9 @@
-"""The command tree, and what the exit codes mean.
+"""The commands, and the meaning of their exit codes.
 
-0  done                      4  not found
-1  failed                    5  conflict (exists, changed meanwhile, ambiguous)
-2  wrong usage or setting    6  not allowed
-3  wrong input               7  the store cannot be used (locked, full, read-only, damaged)
+0  done                       4  not found
+1  failed                     5  conflict (exists already, changed meanwhile, ambiguous)
+2  invalid usage or setting   6  not allowed
+3  invalid input              7  the store is unavailable (locked, full, read-only, damaged)
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def commands(ctx: click.Context, data: Path | None, store: str | None, config: P
 
 
 def main(arguments: list[str] | None = None) -> Any:
-    """Run; every failure is one plain line (or one JSON object with --json) and an exit code."""
+    """Run a command. An error is one line (with --json one JSON object) and an exit code."""
     given = sys.argv[1:] if arguments is None else arguments
     try:
         code = commands.main(args=given, prog_name="zibaldone", standalone_mode=False)
@@ -71,7 +71,7 @@ def main(arguments: list[str] | None = None) -> Any:
         problem.show()
         sys.exit(problem.exit_code)
     except BrokenPipeError:
-        # The reader of a pipe (`| head`) has gone: nothing is left to say.
+        # The reader of the pipe (`| head`) is gone.
         sys.stderr.close()
         sys.exit(1)
     sys.exit(code if isinstance(code, int) else 0)

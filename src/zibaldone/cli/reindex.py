@@ -1,4 +1,4 @@
-"""zibaldone reindex: vectors for everything that has none, also for a model not in use yet."""
+"""zibaldone reindex: embed what has no vector, also for a model that is not in use yet."""
 
 from __future__ import annotations
 
@@ -20,17 +20,16 @@ from zibaldone.index.sweep import drop_other_models
 @click.option(
     "--embedder",
     type=click.Choice([kind for kind in EMBEDDERS if kind not in ("auto", "none")]),
-    help="For this embedder; default: the one in the settings.",
+    help="Embedder to use; default: the one in the settings.",
 )
-@click.option("--model", "embedding_model", help="For this model of the remote embedder.")
+@click.option("--model", "embedding_model", help="Model of the remote embedder.")
 @click.option(
-    "--dimensions", "embedding_dimensions", type=int, help="The length of that model's vectors."
+    "--dimensions", "embedding_dimensions", type=int, help="Length of that model's vectors."
 )
 @click.option(
     "--drop-others",
     is_flag=True,
-    help="Afterwards remove the vectors of all other models, but not of one that a running process "
-    "indexes with.",
+    help="Then remove the vectors of all other models, except one that a running process uses.",
 )
 @context.json_option
 @click.pass_context
@@ -58,7 +57,7 @@ def _reindex(
 ) -> dict[str, Any]:
     runtime = session.runtime
     if runtime.index is None or runtime.embedder is None:
-        raise NotConfigured("No embedding model is installed; see the setting embedder.")
+        raise NotConfigured("There is no embedding model: install one, or set embedder.")
     model_id = session.run(runtime.index.model_id())
     before = session.run(current_status(session))
     failures = before["failures"]
@@ -86,15 +85,15 @@ def _reindex(
 
 
 def _others_kept(status: dict[str, Any]) -> str | None:
-    """A model whose vectors stay: a running process would make them all again."""
+    """The model whose vectors were kept because a running process uses it."""
     in_use: str | None = status["indexed_by"]
     return None if in_use == status["model"] else in_use
 
 
 def _is_in_use(embedder: Embedder, options: context.Options, indexed_by: str | None) -> bool:
-    """Is it the model of the settings, which servers use? Their queue and status are its.
+    """Whether servers use this model, so that the queue and the documents' status belong to it.
 
-    Unless the settings were changed and a server still runs with the old ones.
+    It is the one in the settings, unless a server still runs with older settings.
     """
     from zibaldone.wiring.runtime import chosen_embedder
 
@@ -111,10 +110,12 @@ def _echo(answer: dict[str, Any]) -> None:
     for failure in answer["failures"]:
         name, why = (context.printable(failure[part]) for part in ("document_id", "reason"))
         click.echo(f"failed: {name}: {why}", err=True)
-    click.echo(f"{answer['embedded']} passages embedded with {answer['model']}")
+    click.echo(f"{answer['embedded']} chunks embedded with {answer['model']}")
     if answer["missing"]:
-        click.echo(f"{answer['missing']} are still without a vector; run it again to go on.")
+        click.echo(f"{answer['missing']} chunks still have no vector; run it again to continue.")
     if answer["dropped"]:
         click.echo(f"{answer['dropped']} vectors of other models removed")
     if answer["kept"]:
-        click.echo(f"kept: a running process indexes with {answer['kept']}; restart it first.")
+        click.echo(
+            f"{answer['kept']} is kept: a running process uses it. Restart that process first."
+        )

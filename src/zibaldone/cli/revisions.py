@@ -84,14 +84,14 @@ def history_pages(
 def _echo_revisions(answer: context.Answer) -> None:
     rows = [
         (
-            str(one["revision"]),
-            one["written_at"][:19] + "Z",
-            one["operation"],
-            context.printable(one["written_by"]),
-            f"{one['content_length']} chars",
-            context.printable(one["title"]),
+            str(revision["revision"]),
+            revision["written_at"][:19] + "Z",
+            revision["operation"],
+            context.printable(revision["written_by"]),
+            f"{revision['content_length']} chars",
+            context.printable(revision["title"]),
         )
-        for one in answer["revisions"]
+        for revision in answer["revisions"]
     ]
     context.echo_table(rows, right=frozenset({0, 4}))
     if answer["next_before"] is not None:

@@ -39,7 +39,7 @@ def serve(options: context.Options, /, data: Path | None, **flags: Any) -> None:
         options = replace(options, data=data)
     settings = options.settings(**flags)
     logs.configure(settings.log_level)
-    # uvicorn stops in order and then raises the signal again: this way the store is closed too.
+    # uvicorn shuts down and raises the signal again; this way the store is closed too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     runtime = build_runtime(settings)
     try:
@@ -48,14 +48,14 @@ def serve(options: context.Options, /, data: Path | None, **flags: Any) -> None:
         app = build_application(settings, runtime)
         if sys.stderr.isatty():
             address = f"http://{settings.host}:{settings.port}"
-            click.echo(f"Zibaldone serves at {address}/mcp. Ctrl-C ends it.", err=True)
+            click.echo(f"Zibaldone is serving at {address}/mcp. Press Ctrl-C to stop.", err=True)
         server(app, settings.host, settings.port).run()
     finally:
         runtime.close()
 
 
 def _require_free(host: str, port: int) -> None:
-    """Whoever starts a second server by mistake is told so, and what to do."""
+    """Refuse a port in use, with advice: often a second server was started by mistake."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -63,19 +63,19 @@ def _require_free(host: str, port: int) -> None:
             probe.bind((host, port))
         except OSError as problem:
             raise ConfigurationError(
-                f"Cannot serve on {host}, port {port}: {problem.strerror}. Perhaps a server is "
-                "running there already; --port (or ZIBALDONE_PORT) chooses another."
+                f"Cannot serve on {host}, port {port}: {problem.strerror}. Another server may be "
+                "running there. Choose another port with --port or ZIBALDONE_PORT."
             ) from None
 
 
 def _require_closed(settings: Settings, runtime: Runtime) -> None:
-    """Without keys everybody who reaches the port is the operator: only this machine may."""
+    """Refuse to serve other machines without keys: whoever reaches the port is the operator."""
     if is_loopback(settings.host) or settings.oauth_issuer:
         return
     keys = asyncio.run(runtime.store.read(Tenant(), lambda reader: reader.api_keys.all()))
     if not any(key.is_valid(now_us()) for key in keys):
         raise ConfigurationError(
             f"Refusing to serve on {settings.host} without access keys: anyone on the network "
-            "could read and write. Make one with 'zibaldone key create', or set oauth_issuer, "
-            "or serve on 127.0.0.1 behind a proxy that authenticates."
+            "could read and write. Create a key with 'zibaldone key create', set oauth_issuer, or "
+            "serve on 127.0.0.1 behind a proxy that authenticates."
         )

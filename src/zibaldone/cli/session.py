@@ -14,22 +14,29 @@ import orjson
 
 from zibaldone.access.principal import LOCAL
 from zibaldone.settings import Settings
-from zibaldone.tools.call import call as call_tool
-from zibaldone.tools.catalog import BY_NAME
-from zibaldone.tools.spec import Answer, Call, Runtime
+from zibaldone.tools.call import call_tool
+from zibaldone.tools.catalogue import Catalogue
+from zibaldone.tools.spec import Answer, Call, Notify, Runtime
+from zibaldone.wiring.catalogue import build_catalogue
 from zibaldone.wiring.runtime import build_runtime
 
 T = TypeVar("T")
 
 
 class Session:
-    def __init__(self, runtime: Runtime, runner: asyncio.Runner) -> None:
+    def __init__(self, runtime: Runtime, catalogue: Catalogue, runner: asyncio.Runner) -> None:
         self.runtime = runtime
+        self._catalogue = catalogue
         self._runner = runner
 
-    def call(self, tool: str, arguments: dict[str, Any]) -> Answer:
-        """Call a tool as the operator, in this process; a server may be serving the same store."""
-        answer = self.run(call_tool(BY_NAME[tool], Call(self.runtime, LOCAL), arguments))
+    def call(self, tool: str, arguments: dict[str, Any], notify: Notify | None = None) -> Answer:
+        """Call a tool as the operator, in this process; a server may be serving the same store.
+
+        `notify` receives the progress that the tool reports.
+        """
+        token = None if notify is None else tool
+        call = Call(self.runtime, LOCAL, notify=notify, progress_token=token, is_operator=True)
+        answer = self.run(call_tool(self._catalogue.by_name[tool], call, arguments))
         # An answer is made to be sent and may contain encoded JSON; commands need its values.
         values: Answer = orjson.loads(orjson.dumps(answer, default=str))
         return values
@@ -40,9 +47,10 @@ class Session:
 
 @contextmanager
 def open_session(settings: Settings) -> Iterator[Session]:
+    catalogue = build_catalogue(settings)
     runtime = build_runtime(settings)
     try:
         with asyncio.Runner() as runner:
-            yield Session(runtime, runner)
+            yield Session(runtime, catalogue, runner)
     finally:
         runtime.close()

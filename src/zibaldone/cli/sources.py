@@ -1,4 +1,4 @@
-"""zibaldone sources: where documents come from, and how each source cuts them into passages."""
+"""zibaldone sources: where documents come from, and how each source is chunked."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from zibaldone.limits import (
 from zibaldone.model.chunking import CUTS, Chunking, CutBy
 from zibaldone.store.upkeep import Source
 
-_COLUMNS = ("name", "namespace", "kind", "documents", "passages", "chunking")
+_COLUMNS = ("name", "namespace", "kind", "documents", "chunks", "chunking")
 
 
 @click.group(invoke_without_command=True)
@@ -29,38 +29,42 @@ def sources(ctx: click.Context, as_json: bool) -> None:
     if ctx.invoked_subcommand is not None:
         return
     with context.opened(ctx.obj) as session:
-        found = _all(session)
+        known = _all(session)
     if as_json:
-        context.echo_json({"sources": [_listed(source) for source in found]})
+        context.echo_json({"sources": [_listed(source) for source in known]})
         return
-    rows = [_row(source) for source in found]
+    rows = [_row(source) for source in known]
     context.echo_table([_COLUMNS, *rows], right=frozenset({3, 4}))
 
 
 @sources.command()
 @click.argument("name")
-@click.option("--by", type=click.Choice(CUTS), help="By structure, or windows of one size.")
+@click.option(
+    "--by",
+    type=click.Choice(CUTS),
+    help="Cut by the structure of the text, or into chunks of one size.",
+)
 @click.option(
     "--chars",
     "size_chars",
     type=int,
-    help=f"Characters of a window; {CHUNK_SIZE_CHARS_DEFAULT} where nothing is said.",
+    help=f"Characters of a chunk; default {CHUNK_SIZE_CHARS_DEFAULT}.",
 )
 @click.option(
     "--overlap",
     "overlap_chars",
     type=int,
-    help="What a window repeats of the one before; "
-    f"a tenth of --chars ({CHUNK_OVERLAP_CHARS_DEFAULT}).",
+    help="Characters that a chunk repeats of the one before; "
+    f"default a tenth of --chars ({CHUNK_OVERLAP_CHARS_DEFAULT}).",
 )
 @click.option(
     "--min",
     "minimum_chars",
     type=int,
-    help="A shorter last window joins the one before; "
-    f"a fifth of --chars ({CHUNK_MINIMUM_CHARS_DEFAULT}).",
+    help="A shorter last chunk is joined to the one before; "
+    f"default a fifth of --chars ({CHUNK_MINIMUM_CHARS_DEFAULT}).",
 )
-@click.option("--namespace", help="Whose source, where several have one of that name.")
+@click.option("--namespace", help="Namespace of the source, if several have one of that name.")
 @context.json_option
 @click.pass_obj
 def chunking(
@@ -72,16 +76,16 @@ def chunking(
     as_json: bool,
     **sizes: int | None,
 ) -> None:
-    """Show how the source NAME cuts its documents into passages, or change it.
+    """Show or change how the documents of the source NAME are chunked.
 
-    A change holds for the next write, and all documents are cut anew while a server may go on
-    serving. What is done is kept: the same command goes on after an interruption.
+    A change applies to the next write, and all existing documents are chunked again. A server may
+    keep running. After an interruption, the same command continues.
     """
     given = {part: value for part, value in sizes.items() if value is not None}
     with context.opened(options) as session:
         source = _named(_all(session), name, namespace)
         if by is None and not given:
-            answer = _shown(source)
+            answer = _described(source)
         else:
             answer = _change(session, source, _wanted(source, by, given))
     if as_json:
@@ -92,28 +96,28 @@ def chunking(
 
 def _change(session: context.Session, source: Source, wanted: Chunking) -> dict[str, Any]:
     started_s = time.monotonic()
-    with context.progress("Cutting", source.documents) as report:
-        done: Recut = session.run(
+    with context.progress("Chunking", source.documents) as report:
+        outcome: Recut = session.run(
             change_chunking(session.runtime.store, source.source_id, wanted, report)
         )
     return {
-        **_named_as(source),
+        **_identified(source),
         "chunking": wanted.as_dict(),
         "is_cut": True,
-        "documents": done.documents,
-        "changed": done.changed,
-        "new_passages": done.chunks,
+        "documents": outcome.documents,
+        "changed": outcome.changed,
+        "new_chunks": outcome.chunks,
         "seconds": round(time.monotonic() - started_s, 3),
     }
 
 
 def _wanted(source: Source, by: CutBy | None, given: dict[str, int]) -> Chunking:
-    """What is not said stays; sizes of a source that was not cut by size begin as the defaults."""
+    """The chunking asked for; sizes that are not given stay as they are, or get their defaults."""
     by = by or _usable(source).by
     if by == "structure":
         if given:
             raise InvalidArgument(
-                f"{source.name!r} is cut by structure; sizes go with --by size.", field="by"
+                f"{source.name!r} is cut by structure; to set sizes, add --by size.", field="by"
             )
         return Chunking()
     current = source.chunking
@@ -129,49 +133,49 @@ def _all(session: context.Session) -> list[Source]:
 
 
 def _named(known: list[Source], name: str, namespace: str | None) -> Source:
-    found = [
+    matching = [
         source for source in known
         if source.name == name and namespace in (None, source.namespace)
     ]  # fmt: skip
-    if not found:
-        raise NotFound(f"There is no source {name!r}.", source=name)
-    if len(found) > 1:
-        names = sorted(source.namespace for source in found)
+    if not matching:
+        raise NotFound(f"There is no source {name!r}. 'zibaldone sources' lists them.", source=name)
+    if len(matching) > 1:
+        names = sorted(source.namespace for source in matching)
         raise Ambiguous(
-            f"Several namespaces have a source {name!r} ({', '.join(names)}): give --namespace.",
+            f"Several namespaces have a source {name!r}: {', '.join(names)}. Add --namespace.",
             source=name,
             namespaces=names,
         )
-    return found[0]
+    return matching[0]
 
 
 def _usable(source: Source) -> Chunking:
     if source.chunking is None:
         raise StorageCorrupt(
-            f"The definition of the source {source.name!r} cannot be used: {source.problem} "
-            "--by sets it anew.",
+            f"The definition of the source {source.name!r} is invalid: {source.problem} "
+            "Set it again with --by.",
             source=source.name,
         )
     return source.chunking
 
 
-def _named_as(source: Source) -> dict[str, Any]:
+def _identified(source: Source) -> dict[str, Any]:
     return {"source": source.name, "namespace": source.namespace}
 
 
-def _shown(source: Source) -> dict[str, Any]:
+def _described(source: Source) -> dict[str, Any]:
     usable = _usable(source)
-    return {**_named_as(source), "chunking": usable.as_dict(), "is_cut": source.is_cut}
+    return {**_identified(source), "chunking": usable.as_dict(), "is_cut": source.is_cut}
 
 
 def _listed(source: Source) -> dict[str, Any]:
     return {
-        **_named_as(source),
+        **_identified(source),
         "source_id": source.source_id,
         "kind": source.kind,
         "enabled": source.enabled,
         "documents": source.documents,
-        "passages": source.chunks,
+        "chunks": source.chunks,
         "chunking": None if source.chunking is None else source.chunking.as_dict(),
         "is_cut": source.is_cut,
         "problem": source.problem or None,
@@ -181,28 +185,30 @@ def _listed(source: Source) -> dict[str, Any]:
 def _row(source: Source) -> tuple[str, ...]:
     kind = source.kind if source.enabled else f"{source.kind} (disabled)"
     if source.chunking is None:
-        how = f"unusable: {source.problem}"
+        how = f"invalid: {source.problem}"
     else:
-        how = _described(source.chunking.as_dict(), is_cut=source.is_cut)
+        how = _in_words(source.chunking.as_dict(), is_cut=source.is_cut)
     names = (context.printable(part) for part in (source.name, source.namespace, kind))
     return (*names, str(source.documents), str(source.chunks), context.printable(how))
 
 
-def _described(how: dict[str, Any], *, is_cut: bool) -> str:
+def _in_words(how: dict[str, Any], *, is_cut: bool) -> str:
     text = f"by {how['by']}"
     if how["by"] == "size":
         text += f", {how['size_chars']} characters"
-        text += f", {how['overlap_chars']} repeated, at least {how['minimum_chars']}"
+        text += f", overlap {how['overlap_chars']}, at least {how['minimum_chars']}"
     return text if is_cut else f"{text} (not all documents yet)"
 
 
 def _echo(answer: dict[str, Any]) -> None:
     name = context.printable(answer["source"])
-    click.echo(f"{name}: {_described(answer['chunking'], is_cut=answer['is_cut'])}")
+    click.echo(f"{name}: {_in_words(answer['chunking'], is_cut=answer['is_cut'])}")
     if "documents" in answer:
         click.echo(
-            f"{answer['documents']} documents cut anew, {answer['changed']} changed, "
-            f"{answer['new_passages']} passages new"
+            f"{answer['documents']} documents chunked again, {answer['changed']} changed, "
+            f"{answer['new_chunks']} new chunks"
         )
     elif not answer["is_cut"]:
-        click.echo("Set it again to cut the rest.", err=True)
+        click.echo(
+            "Not all documents are chunked this way yet; set it again to continue.", err=True
+        )

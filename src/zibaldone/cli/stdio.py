@@ -1,4 +1,4 @@
-"""zibaldone stdio: for clients that start their servers themselves."""
+"""zibaldone stdio: for clients that start the server themselves."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import click
 
 from zibaldone.access.principal import LOCAL
 from zibaldone.cli import context, logs
-from zibaldone.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from zibaldone.stdio import StdioServer
@@ -24,20 +23,17 @@ def stdio(options: context.Options, /, profile: str) -> None:
 
     from zibaldone.protocol.surface import Surface
     from zibaldone.stdio import StdioServer, take_streams
-    from zibaldone.tools.profiles import all_profiles
+    from zibaldone.wiring.catalogue import build_catalogue
     from zibaldone.wiring.runtime import build_runtime
 
     source, sink = take_streams()
     settings = options.settings()
     logs.configure(settings.log_level)
-    by_name = {known.name: known for known in all_profiles(settings.profiles)}
-    if profile not in by_name:
-        raise ConfigurationError(
-            f"There is no profile {profile!r}; there are {', '.join(by_name)}."
-        )
+    catalogue = build_catalogue(settings)
+    surface = Surface(catalogue.profile(profile), catalogue)
     runtime = build_runtime(settings)
     try:
-        server = StdioServer(Surface(by_name[profile]), runtime, LOCAL)
+        server = StdioServer(surface, runtime, LOCAL)
         asyncio.run(_serve(server, runtime, source, sink))
     finally:
         runtime.close()
@@ -45,12 +41,7 @@ def stdio(options: context.Options, /, profile: str) -> None:
 
 async def _serve(server: StdioServer, runtime: Runtime, source: BinaryIO, sink: BinaryIO) -> None:
     """What the client writes is indexed here too: there may be no other server."""
-    import asyncio
+    from zibaldone.wiring.background import build_supervisor
 
-    indexing = None if runtime.index is None else asyncio.create_task(runtime.index.run())
-    try:
+    async with build_supervisor(runtime).running():
         await server.serve(source, sink)
-    finally:
-        if indexing is not None:
-            indexing.cancel()
-            await asyncio.gather(indexing, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""Texts that a command is given: from a file, or from standard input."""
+"""Texts that a command reads from a file or from standard input."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ STANDARD_INPUT = "-"
 
 
 def read_text(source: str, bytes_max: int) -> str:
-    """The text of a file ('-': standard input), exactly: not a byte is added or changed."""
+    """The text of a file, unchanged; '-' is standard input."""
     try:
         if source == STANDARD_INPUT:
             if sys.stdin.isatty():
-                click.echo("Reading from the terminal; end with Ctrl-D.", err=True)
+                click.echo("Reading from the terminal; finish with Ctrl-D.", err=True)
             data = _read(sys.stdin.buffer, bytes_max)
         else:
             with Path(source).open("rb") as file:
@@ -27,23 +27,23 @@ def read_text(source: str, bytes_max: int) -> str:
     except FileNotFoundError:
         raise NotFound(f"There is no file {source}.", file=source) from None
     except OSError as problem:
-        raise InvalidArgument(f"{source} cannot be read: {problem.strerror}", file=source) from None
+        raise InvalidArgument(f"Cannot read {source}: {problem.strerror}.", file=source) from None
     try:
         return data.decode()
     except UnicodeDecodeError as problem:
         raise InvalidArgument(
             f"{source} is not UTF-8 text (byte {problem.start}). "
-            "'zibaldone import' reads PDF, DOCX and HTML too.",
+            "Use 'zibaldone import' for PDF, DOCX and HTML.",
             file=source,
             position=problem.start,
         ) from None
 
 
 def _read(stream: BinaryIO, bytes_max: int) -> bytes:
-    # One byte more than allowed tells that there is more, without reading it all.
+    # One byte more than allowed: enough to know that there is more.
     data = stream.read(bytes_max + 1)
     if len(data) > bytes_max:
-        raise PayloadTooLarge(f"The text has more than {bytes_max} bytes.", bytes_max=bytes_max)
+        raise PayloadTooLarge(f"The text is larger than {bytes_max} bytes.", bytes_max=bytes_max)
     return data
 
 
@@ -55,14 +55,14 @@ def read_json(source: str, bytes_max: int) -> Any:
 
 
 def metadata(pairs: tuple[str, ...]) -> dict[str, Any]:
-    """KEY=VALUE: the value is JSON where it can be read as such, otherwise text."""
-    found: dict[str, Any] = {}
+    """Parse KEY=VALUE pairs; a value that is not JSON is text."""
+    values: dict[str, Any] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key:
-            raise click.BadParameter(f"{pair!r} is not KEY=VALUE.", param_hint="--meta")
+            raise click.BadParameter(f"{pair!r} must be KEY=VALUE.", param_hint="--meta")
         try:
-            found[key] = orjson.loads(value)
+            values[key] = orjson.loads(value)
         except (orjson.JSONDecodeError, UnicodeEncodeError):
-            found[key] = value
-    return found
+            values[key] = value
+    return values

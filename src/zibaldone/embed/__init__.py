@@ -1,1 +1,1 @@
-"""Text to vectors. Work modules see only `port`."""
+"""Embedding models: text to vectors. Other layers see only `port`."""

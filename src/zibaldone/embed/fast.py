@@ -1,7 +1,7 @@
-"""`fast`: wordllama's table of a vector for each token, averaged. No network to run, hence quick.
+"""`fast`: the mean of wordllama's token vectors. There is no network to run, so it is quick.
 
-Its package is read, never imported: importing it sets up logging for the whole process, and it can
-fetch files.
+Its package is read but never imported: importing it would configure logging for the whole process,
+and it can download files.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FILES = {
 DIMENSIONS = 256
 
 _TRUST = 0.8
-"""Of what a model that reads sentences gets (docs/explain/finding.md)."""
+"""Relative to a model that reads whole sentences (docs/explain/finding.md)."""
 
 
 class Fast(PackagedModel[tuple[Vectors, Any]]):
@@ -40,14 +40,14 @@ class Fast(PackagedModel[tuple[Vectors, Any]]):
     dimensions = DIMENSIONS
     identity = f"{NAME}/{FILES[WEIGHTS][:12]}/mean/{EMBED_CHARS_MAX}"
     similarity_min = 0.2
-    """Of passages that answer a question, one in fifty is below this. The nearest of those that do
-    not are often above: it cannot tell them apart as well as minilm."""
+    """One in fifty chunks that answer a question is below this. Chunks that do not answer it are
+    often above: this model separates them less well than minilm."""
 
     def _vectors(self, texts: Sequence[str]) -> Iterable[Vectors]:
         table, tokenizer = self._load()
         return (_mean(table, tokenizer, text) for text in texts)
 
-    def vector_weight(self, text: str) -> float:
+    def language_trust(self, text: str) -> float:
         return _TRUST * english_trust(text)
 
     def _read(self, files: dict[str, Path]) -> tuple[Vectors, Any]:
@@ -61,7 +61,7 @@ def _load(files: dict[str, Path]) -> tuple[Vectors, Any]:
     tokenizer = tokenizers.Tokenizer.from_file(str(files[TOKENIZER]))
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    # Half precision in the file; widening it for each text anew would take longer than the text.
+    # The file has half precision; widening per text would take longer than embedding the text.
     table: Vectors = weights.astype(np.float32)
     return table, tokenizer
 
@@ -70,6 +70,6 @@ def _mean(table: Vectors, tokenizer: Any, text: str) -> Vectors:
     ids = tokenizer.encode(text[:EMBED_CHARS_MAX], add_special_tokens=False).ids
     total: Vectors = table[ids].sum(axis=0)
     length = float(np.linalg.norm(total))
-    if length == 0.0:  # nothing to read
+    if length == 0.0:  # no tokens
         return np.full(DIMENSIONS, DIMENSIONS**-0.5, np.float32)
     return total / np.float32(length)

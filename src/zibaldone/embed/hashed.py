@@ -1,4 +1,4 @@
-"""Vectors from hashed words: no model, no meaning, but repeatable. For tests only."""
+"""Vectors from hashed words: no model and no meaning, but deterministic. For tests only."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class Hashed:
     def embed(self, texts: Sequence[str]) -> Vectors:
         if not texts:
             return np.empty((0, self.dimensions), np.float32)
-        return np.stack([self._one(text) for text in texts])
+        return np.stack([self._embed(text) for text in texts])
 
-    def vector_weight(self, text: str) -> float:
+    def language_trust(self, text: str) -> float:
         del text
         return 1.0
 
     def close(self) -> None:
         pass
 
-    def _one(self, text: str) -> Vectors:
+    def _embed(self, text: str) -> Vectors:
         vector = np.full(self.dimensions, 1e-6, np.float32)
         for word in _WORD.findall(text.casefold()):
             seed = int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest())

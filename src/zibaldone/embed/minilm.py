@@ -1,7 +1,7 @@
-"""`minilm`: all-MiniLM-L6-v2, int8, on onnxruntime; the model that `auto` takes.
+"""`minilm`: all-MiniLM-L6-v2, int8, on onnxruntime; the model that `auto` selects.
 
-Dynamic int8 makes a vector depend on its batch-mates, so every text runs alone: repeatable to the
-bit, as fast, and a quarter of the memory. Several texts use several threads instead.
+With dynamic int8 a vector depends on the other texts of its batch, so every text runs alone:
+deterministic, as fast, and with a quarter of the memory. Several texts use several threads instead.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class MiniLm(PackagedModel[tuple[Any, Any]]):
     dimensions = DIMENSIONS
     identity = f"{NAME}/int8/{FILES[MODEL][:12]}/mean/{TOKENS_MAX}"
     similarity_min = 0.25
-    """What does not answer a question is at a cosine around 0.2; of passages that do, one in fifty
+    """Chunks that do not answer a question have a cosine around 0.2; one in fifty of those that do
     is below this."""
 
     def __init__(self) -> None:
         super().__init__()
-        # Pools, because their threads are waited for at the end: one that is cut off inside of
-        # onnxruntime takes the whole process down with it. A query does not queue behind a batch.
+        # Pools, because Python waits for their threads at exit: one that is stopped inside
+        # onnxruntime crashes the process. Two, so that a query does not wait behind a batch.
         cores = max(1, os.cpu_count() or 1)
         self._batches = ThreadPoolExecutor(cores, thread_name_prefix="zibaldone-embed")
         self._queries = ThreadPoolExecutor(cores, thread_name_prefix="zibaldone-embed-query")
@@ -57,7 +57,7 @@ class MiniLm(PackagedModel[tuple[Any, Any]]):
         session, tokenizer = self._load()
         return _run(session, tokenizer, text)
 
-    def vector_weight(self, text: str) -> float:
+    def language_trust(self, text: str) -> float:
         return english_trust(text)
 
     def close(self) -> None:

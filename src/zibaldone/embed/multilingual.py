@@ -1,9 +1,8 @@
 """`multilingual`: the Universal Sentence Encoder for 15 languages, on numpy alone.
 
-A vector depends in its last bits on what else is multiplied with it, so every text runs alone;
-passages are long enough that this costs next to nothing. It runs on one core, one text at a time:
-several threads of BLAS wait for each other so busily that on a machine with other work to do they
-are slower than one by far.
+In a batch, the last bits of a vector depend on the other texts, so every text runs alone; chunks
+are long enough that this costs little. It runs on one core, one text at a time: on a busy machine
+several BLAS threads spin while they wait for each other, and are far slower than one.
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ WEIGHTS, TOKENIZER = "resources/weights.npz", "resources/sp.model"
 FILES = {
     WEIGHTS: "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9",
     TOKENIZER: "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9",
-    # The model is as much in these two as in its weights.
+    # This code is as much a part of the model as its weights.
     "backends/numpy.py": "d9046efec19a21e71d17996f908d9e4051df71e235ed0df32cb18b6cc92d32f2",
     "pure_tokenizer.py": "e4dccd115129e52573fd13da48b0174e94d65e6e8e83acaff18870cdffe10ffa",
 }
 DIMENSIONS = 512
 TOKENS_MAX = 1_500
-"""It has no bound of its own, and needs 10 kB for each; a passage of CJK may have that many."""
+"""The model has no limit of its own and needs 10 kB per token; a CJK chunk may have that many."""
 
 _TRUST = 0.8
-"""In English half the score would fall below keywords alone (docs/explain/finding.md)."""
+"""With full trust, English results get worse than keywords alone (docs/explain/finding.md)."""
 
 
 class Multilingual(PackagedModel[Any]):
@@ -46,8 +45,8 @@ class Multilingual(PackagedModel[Any]):
     dimensions = DIMENSIONS
     identity = f"{NAME}/uint6/{FILES[WEIGHTS][:12]}/{TOKENS_MAX}"
     similarity_min = 0.2
-    """Of passages that answer a question, one in thirty is below this. The nearest of those that do
-    not are often above: it cannot tell them apart as well as minilm."""
+    """One in thirty chunks that answer a question is below this. Chunks that do not answer it are
+    often above: this model separates them less well than minilm."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,13 +56,13 @@ class Multilingual(PackagedModel[Any]):
     def _vectors(self, texts: Sequence[str]) -> Iterable[Vectors]:
         return map(self._embed_one, texts)
 
-    def vector_weight(self, text: str) -> float:
+    def language_trust(self, text: str) -> float:
         return _TRUST * multilingual_trust(text)
 
     def _embed_one(self, text: str) -> Vectors:
         model = self._load()
-        # Who waits holds the turn: without it a batch would take the lock again and again before
-        # a query wakes up.
+        # A waiting thread holds `_turn`; otherwise a batch would take the lock again and again
+        # before a waiting query wakes up.
         with self._turn:
             self._running.acquire()
         try:
@@ -85,7 +84,7 @@ def _load(files: dict[str, Path]) -> Any:
 
 
 class _Bounded:
-    """The model's tokenizer, cut off: a few characters can stand for very many."""
+    """The model's tokenizer with a limit: a few characters can give very many tokens."""
 
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer

@@ -1,4 +1,4 @@
-"""The setting `embedder` → the model that is used."""
+"""Open the model that the setting `embedder` names."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class EmbedderSettings:
 
 
 def open_embedder(settings: EmbedderSettings) -> Embedder | None:
-    """None: keyword search only. Nothing is loaded or connected to yet."""
+    """The model, not loaded or connected yet; None for keyword search only."""
     match settings.kind:
         case "auto":
             return None if missing(MiniLm.packages) else MiniLm()

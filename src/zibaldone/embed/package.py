@@ -1,6 +1,6 @@
-"""Models whose files lie in an installed package: is it there, and is it what was published?
+"""Models whose files are part of an installed package.
 
-Every model embeds each text alone, so that its vector does not depend on its neighbours.
+Every model embeds each text alone, so that its vector does not depend on the rest of a batch.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Loaded = TypeVar("Loaded")
 
 
 class PackagedModel(ABC, Generic[Loaded]):
-    """Loaded by the first use, once, from files that are the published ones."""
+    """Loads its files once, on first use, after checking that they are the published ones."""
 
     packages: ClassVar[tuple[str, ...]]
-    """What it needs; its files are in the first."""
+    """Packages it needs; the first one contains the files."""
     files: ClassVar[Mapping[str, str]]
-    """Their SHA-256."""
+    """File name → SHA-256."""
     how_to_get: ClassVar[str]
 
     name: ClassVar[str]
@@ -40,14 +40,14 @@ class PackagedModel(ABC, Generic[Loaded]):
 
     @abstractmethod
     def _read(self, files: dict[str, Path]) -> Loaded:
-        """The model, from its files."""
+        """Load the model from its files."""
 
     @abstractmethod
     def _vectors(self, texts: Sequence[str]) -> Iterable[Vectors]:
         """A unit vector for each text, in order."""
 
     @abstractmethod
-    def vector_weight(self, text: str) -> float: ...
+    def language_trust(self, text: str) -> float: ...
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         if not texts:
@@ -75,29 +75,31 @@ class PackagedModel(ABC, Generic[Loaded]):
 def published_files(
     package: str, sha256_of: Mapping[str, str], *, how_to_get: str
 ) -> dict[str, Path]:
-    """Where the package's files are, by the names they were asked for, each with the right hash.
+    """The paths of the package's files by name; NotConfigured unless each has the right hash.
 
-    A file that differs would give other vectors than those that are stored under this model.
+    A different file would give other vectors than those stored for this model.
     """
     folder = _folder(package)
     if folder is None:
         raise NotConfigured(
-            "The embedding model is not installed; keyword search works without. " + how_to_get
+            "The embedding model is not installed; keyword search works without it. " + how_to_get
         )
     return {name: _published(folder / name, sha256) for name, sha256 in sha256_of.items()}
 
 
 def _folder(package: str) -> Path | None:
-    found = importlib.util.find_spec(package)
-    return None if found is None or found.origin is None else Path(found.origin).parent
+    spec = importlib.util.find_spec(package)
+    return None if spec is None or spec.origin is None else Path(spec.origin).parent
 
 
 def _published(file: Path, sha256: str) -> Path:
     try:
         with file.open("rb") as content:
-            is_right = hashlib.file_digest(content, "sha256").hexdigest() == sha256
+            is_published = hashlib.file_digest(content, "sha256").hexdigest() == sha256
     except OSError:
-        is_right = False
-    if not is_right:
-        raise NotConfigured(f"The embedding model's {file.name} is not the one that was published.")
+        is_published = False
+    if not is_published:
+        raise NotConfigured(
+            f"{file.name} of the embedding model is damaged or of another version. Reinstall it."
+        )
     return file

@@ -1,4 +1,4 @@
-"""What the product asks of an embedding model."""
+"""The interface of an embedding model."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ __all__ = ["Embedder", "Vectors"]
 
 
 class Embedder(Protocol):
-    """Nothing is loaded before the first use; every method may block and belongs in a thread."""
+    """Loads nothing before its first use. Methods may block: call them in a thread."""
 
     @property
     def identity(self) -> str:
-        """Everything that changes a vector: name, quantisation, file hash, pooling, length."""
+        """Everything that changes a vector: model, quantisation, file hash, pooling, length."""
         ...
 
     @property
     def name(self) -> str:
-        """What users call the model."""
+        """The model's usual name."""
         ...
 
     @property
@@ -28,18 +28,18 @@ class Embedder(Protocol):
 
     @property
     def similarity_min(self) -> float:
-        """Nearest is not near: a base without an answer has nearest passages too. Below this cosine
-        a passage is not found for its meaning; -1 where that is not known."""
+        """Cosine below which a chunk is not a hit: even without an answer there are nearest chunks.
+        -1 if it is not known for this model."""
         ...
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """A unit vector for each text, in order. Raises EmbeddingFailed."""
         ...
 
-    def vector_weight(self, text: str) -> float:
+    def language_trust(self, text: str) -> float:
         """How far the vectors can be trusted for a text in this script, from 0 to 1."""
         ...
 
     def close(self) -> None:
-        """Give back threads and connections; nothing is embedded afterwards."""
+        """Release threads and connections. Nothing can be embedded afterwards."""
         ...

@@ -1,4 +1,4 @@
-"""Any server that speaks the OpenAI embeddings API: OpenAI, Ollama, vLLM, TEI, llama.cpp."""
+"""Any server with the OpenAI embeddings API: OpenAI, Ollama, vLLM, TEI, llama.cpp."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _OK = 200
 _SPLIT_STATUSES = frozenset({413, 422})
 _RETRIED_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 _UNAVAILABLE_STATUSES = frozenset({401, 403, 404, 408, 429, 502, 503, 504})
-"""It is so for every text: the address, the key or the model's name is wrong, or the server busy.
-A server that answers 500 may do so because of one text, and well for the others."""
+"""Statuses that concern every text: the URL, the key or the model name is wrong, or the server is
+busy. A 500 may be caused by one text only."""
 
 _FIRST_WAIT_SECONDS = 0.25
-_BELIEVED_SECONDS_MAX = 3_600.0
-"""A server that wants to be left alone for longer is asked again after this."""
+_RETRY_AFTER_SECONDS_MAX = 3_600.0
+"""A longer Retry-After is cut to this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,11 @@ class _Answer:
     status: int
     body: bytes
     wait_seconds: float
-    """Before it is asked again."""
+    """How long to wait before the next request."""
 
 
 class Remote:
-    """One model behind an address; the key goes into a header and nowhere else."""
+    """One model of a server. The API key is only ever sent in a header."""
 
     similarity_min = -1.0
 
@@ -58,7 +58,8 @@ class Remote:
     ) -> None:
         if not url.startswith(("http://", "https://")) or not model or dimensions < 1:
             raise ConfigurationError(
-                "A remote embedder needs embedding_url, embedding_model and embedding_dimensions."
+                "embedder is remote: set embedding_url (http:// or https://), embedding_model and "
+                "embedding_dimensions too."
             )
         self.name = model
         self.dimensions = dimensions
@@ -80,7 +81,7 @@ class Remote:
         ]
         return np.concatenate(parts)
 
-    def vector_weight(self, text: str) -> float:
+    def language_trust(self, text: str) -> float:
         del text
         return 1.0
 
@@ -104,7 +105,7 @@ class Remote:
         return self._vectors(answer.body, len(texts))
 
     def _ask(self, texts: Sequence[str]) -> _Answer:
-        """The server's answer; waits and asks again where it is busy or cannot be reached."""
+        """The server's answer; retries while it is busy or cannot be reached."""
         body = orjson.dumps({"model": self.name, "input": list(texts)})
         for attempt in range(EMBED_TRIES_MAX):
             is_last = attempt + 1 == EMBED_TRIES_MAX
@@ -113,18 +114,19 @@ class Remote:
                 answer = self._post(body, wait_s)
             except _transport_errors() as problem:
                 if is_last:
-                    failure = f"{self.name}: the embedding server: {type(problem).__name__}."
+                    why = type(problem).__name__
+                    failure = f"{self.name}: cannot reach the embedding server ({why})."
                     raise EmbedderUnavailable(failure) from None
             else:
                 wait_s = answer.wait_seconds
-                is_too_long = wait_s > EMBED_RETRY_AFTER_SECONDS_MAX  # whoever asked comes back
+                is_too_long = wait_s > EMBED_RETRY_AFTER_SECONDS_MAX  # the caller retries later
                 if answer.status not in _RETRIED_STATUSES or is_last or is_too_long:
                     return answer
             time.sleep(wait_s)
         raise AssertionError("the last try returns or raises")
 
     def _post(self, body: bytes, wait_seconds: float) -> _Answer:
-        """Reads no more of an answer than is allowed, however much is sent."""
+        """Send one request; stops reading an answer that is too long."""
         client = self._opened()
         with client.stream("POST", self._url, content=body, headers=self._headers) as answer:
             parts, size = [], 0
@@ -132,7 +134,7 @@ class Remote:
                 size += len(part)
                 if size > EMBED_RESPONSE_BYTES_MAX:
                     raise EmbeddingFailed(
-                        f"{self.name}: the embedding server's answer is too long."
+                        f"{self.name}: the embedding server's answer is too large."
                     )
                 parts.append(part)
             wait_seconds = _retry_after_s(answer.headers.get("retry-after"), wait_seconds)
@@ -144,21 +146,23 @@ class Remote:
             indexes = [entry["index"] for entry in entries]
             rows = np.stack([_vector(entry["embedding"]) for entry in entries])
         except (KeyError, TypeError, ValueError, OverflowError):
-            raise EmbeddingFailed(f"{self.name}: the embedding server's answer is odd.") from None
+            raise EmbeddingFailed(
+                f"{self.name}: the embedding server's answer is not in the OpenAI format."
+            ) from None
         if indexes != list(range(count)):
             raise EmbeddingFailed(
-                f"{self.name}: the embedding server answered {len(indexes)} of {count} texts, "
-                "or some of them twice."
+                f"{self.name}: the embedding server returned {len(indexes)} vectors for {count} "
+                "texts, or some of them twice."
             )
         if rows.shape[1:] != (self.dimensions,):
             raise EmbeddingFailed(
-                f"{self.name}: got vectors of shape {rows.shape[1:]}, expected "
-                f"{(self.dimensions,)}; check embedding_dimensions."
+                f"{self.name}: the vectors have the shape {rows.shape[1:]}, not "
+                f"{(self.dimensions,)}. Set embedding_dimensions to what the model returns."
             )
         if not np.isfinite(rows).all():
-            raise EmbeddingFailed(f"{self.name}: a vector holds what is not a number.")
+            raise EmbeddingFailed(f"{self.name}: a vector contains NaN or infinity.")
         peaks = np.abs(rows).max(axis=1, keepdims=True)
-        rows = rows / np.where(peaks > 0, peaks, 1.0)  # the squares of some would overflow
+        rows = rows / np.where(peaks > 0, peaks, 1.0)  # else squares may overflow
         norms = np.linalg.norm(rows, axis=1, keepdims=True)
         unit: Vectors = (rows / np.where(norms > 0, norms, 1.0)).astype(np.float32)
         return unit
@@ -176,7 +180,7 @@ def _transport_errors() -> tuple[type[Exception], ...]:
 
 
 def _vector(embedding: Any) -> Any:
-    """A list of numbers, or base64 of little-endian float32; as float64, which holds them all."""
+    """Decode a list of numbers, or base64 of little-endian float32, as float64."""
     if isinstance(embedding, str):
         return np.frombuffer(base64.b64decode(embedding, validate=True), "<f4").astype(np.float64)
     if not isinstance(embedding, list) or not all(type(x) in (int, float) for x in embedding):
@@ -185,7 +189,7 @@ def _vector(embedding: Any) -> Any:
 
 
 def _retry_after_s(header: str | None, otherwise_s: float) -> float:
-    """A number of seconds, or a date; what is neither does not count."""
+    """Parse a Retry-After header: seconds or a date; anything else is ignored."""
     if header is None:
         return otherwise_s
     try:
@@ -196,4 +200,4 @@ def _retry_after_s(header: str | None, otherwise_s: float) -> float:
         except (TypeError, ValueError):
             return otherwise_s
         wanted_s = (moment.astimezone(UTC) - datetime.now(UTC)).total_seconds()
-    return min(max(0.0, wanted_s), _BELIEVED_SECONDS_MAX)
+    return min(max(0.0, wanted_s), _RETRY_AFTER_SECONDS_MAX)

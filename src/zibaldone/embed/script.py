@@ -1,4 +1,4 @@
-"""Which scripts a model knows: a model of English says nothing sensible about Chinese."""
+"""Which scripts a model can read: an English model gives useless vectors for Chinese."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MANY_LANGUAGES = re.compile(
     "\u1100-\u11ff\u3130-\u318f\uac00-\ud7af"  # Hangul
     "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # Kana
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Han
-    "\uff21-\uff3a\uff41-\uff5a]",  # Latin, as wide as Han
+    "\uff21-\uff3a\uff41-\uff5a]",  # Latin, full width
     re.IGNORECASE,
 )
 _VIETNAMESE = re.compile("[\u0102\u0103\u0110\u0111\u01a0\u01a1\u01af\u01b0\u1ea0-\u1ef9]")
@@ -26,8 +26,8 @@ SOMEWHAT_FOREIGN = 0.05
 def english_trust(text: str) -> float:
     """1 for plain Latin letters, less with accented ones, 0 for another script.
 
-    Accents mark other languages in Latin letters (German, Vietnamese), where an English model still
-    helps a little; a text mostly outside Latin is beyond it.
+    Accents are a sign of other languages (German, Vietnamese), for which an English model still
+    helps a little. It cannot read a text that is mostly in another script.
     """
     letters = len(_LETTER.findall(text))
     return _trust(letters - len(_PLAIN_LATIN.findall(text)), letters)
@@ -36,7 +36,7 @@ def english_trust(text: str) -> float:
 def multilingual_trust(text: str) -> float:
     """1 for the scripts of the 15 languages, 0 for others (Greek, Hebrew, Devanagari).
 
-    Vietnamese is none of the 16 though its letters are Latin; those of its own give it away.
+    Vietnamese is not one of them although its letters are Latin; letters only it has identify it.
     """
     letters = len(_LETTER.findall(text))
     foreign = letters - len(_MANY_LANGUAGES.findall(text))

@@ -1,4 +1,4 @@
-"""An embedder whose last outcome is remembered, for those who ask whether it works."""
+"""An embedder that remembers whether its last use worked, for health checks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from zibaldone.errors import ZibaldoneError
 
 
 class Watched:
-    """Asking the model itself would load it, or cost something, each time."""
+    """Wraps a model. Trying the model for each health check would load it, or cost money."""
 
     def __init__(self, inner: Embedder) -> None:
         self._inner = inner
@@ -18,7 +18,7 @@ class Watched:
         self.dimensions = inner.dimensions
         self.similarity_min = inner.similarity_min
         self.problem: str | None = None
-        """Why the last use failed; None when it worked, or there was none."""
+        """Why the last use failed; None if it worked or there was none."""
         self.is_used = False
 
     def embed(self, texts: Sequence[str]) -> Vectors:
@@ -35,8 +35,8 @@ class Watched:
         self.problem = None
         return vectors
 
-    def vector_weight(self, text: str) -> float:
-        return self._inner.vector_weight(text)
+    def language_trust(self, text: str) -> float:
+        return self._inner.language_trust(text)
 
     def close(self) -> None:
         self._inner.close()

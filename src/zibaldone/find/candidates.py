@@ -1,19 +1,19 @@
-"""The two legs of a search, each bringing its best passages."""
+"""The two legs of a search, lexical and vector, each bringing its best chunks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from zibaldone.embed.port import Vectors
 from zibaldone.errors import VectorsUnavailable
+from zibaldone.find.meaning import Meaning
 from zibaldone.find.parse import demands_words
 from zibaldone.limits import CANDIDATES_MAX
 from zibaldone.model.query import Filter, Query
 from zibaldone.store.port import Reader, Scored
 
 _NEAREST_MAX = 2_000
-"""Passages looked at for the sake of those that a query with demands admits."""
+"""Chunks looked at for the sake of those that a query with demands admits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +25,7 @@ class Wanted:
     lexical_max: int
     vector_max: int
     similarity_min: float = -1.0
-    """Passages that are less near in meaning are not brought for their meaning."""
-
-
-@dataclass(frozen=True, slots=True)
-class Meaning:
-    """A query as a vector of a model."""
-
-    identity: str
-    vector: Vectors
-    trust: float = 1.0
-    """How far the model knows the query's language, from 0 to 1."""
+    """Chunks that are less near in meaning are not brought for their meaning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +41,7 @@ class Candidates:
 
 
 def gather(reader: Reader, wanted: Wanted, meaning: Meaning | None) -> Candidates:
-    """Both legs on one snapshot. Without a vector there is only the lexical one."""
+    """Both legs on one snapshot. Without a meaning there is only the lexical one."""
     # Beyond what it may bring, the lexical leg is asked for scores of what the other one brings.
     scored = reader.lexical.search(
         wanted.query,
@@ -62,15 +52,22 @@ def gather(reader: Reader, wanted: Wanted, meaning: Meaning | None) -> Candidate
     lexical, word_scores = scored[: wanted.lexical_max], dict(scored)
     if meaning is None or wanted.query.is_empty:
         return Candidates(lexical, (), word_scores)
-    try:
+
+    def near_and_similarities() -> tuple[Sequence[Scored], dict[int, float]]:
         near = _near(reader, wanted, meaning)
-        similarities = reader.vectors.scores(
-            meaning.identity, meaning.vector, (key for key, _ in lexical)
-        )
-    except VectorsUnavailable as error:
-        return Candidates(lexical, (), word_scores, reason=error.message)
-    similarities.update(near)
-    return Candidates(lexical, near, word_scores, similarities)
+        return near, {**_similarities(reader, lexical, meaning), **dict(near)}
+
+    return _with_vectors(lexical, word_scores, near_and_similarities)
+
+
+def gather_by_words(reader: Reader, wanted: Wanted, meaning: Meaning | None) -> Candidates:
+    """The lexical leg alone, with the cosines of what it brought."""
+    lexical = reader.lexical.search(wanted.query, limit=wanted.lexical_max, wanted=wanted.where)
+    if meaning is None:
+        return Candidates(lexical, (), dict(lexical))
+    return _with_vectors(
+        lexical, dict(lexical), lambda: ((), _similarities(reader, lexical, meaning))
+    )
 
 
 def joined(first: Candidates, second: Candidates) -> Candidates:
@@ -84,8 +81,25 @@ def joined(first: Candidates, second: Candidates) -> Candidates:
     )
 
 
+def _with_vectors(
+    lexical: Sequence[Scored],
+    word_scores: Mapping[int, float],
+    ask: Callable[[], tuple[Sequence[Scored], dict[int, float]]],
+) -> Candidates:
+    """Add what the vectors say; the one place that goes on without them when it has to."""
+    try:
+        near, similarities = ask()
+    except VectorsUnavailable as error:
+        return Candidates(lexical, (), word_scores, reason=error.message)
+    return Candidates(lexical, near, word_scores, similarities)
+
+
+def _similarities(reader: Reader, lexical: Sequence[Scored], meaning: Meaning) -> dict[int, float]:
+    return reader.vectors.scores(meaning.identity, meaning.vector, (key for key, _ in lexical))
+
+
 def _near(reader: Reader, wanted: Wanted, meaning: Meaning) -> list[Scored]:
-    """The nearest passages that the query admits: for those it refuses, others are looked for."""
+    """The nearest chunks that the query admits: for those it refuses, others are looked for."""
     for limit in (wanted.vector_max, max(wanted.vector_max, _NEAREST_MAX)):
         nearest = reader.vectors.search(meaning.identity, meaning.vector, limit, wanted.where)
         near = [(key, cosine) for key, cosine in nearest if cosine >= wanted.similarity_min]
@@ -96,12 +110,14 @@ def _near(reader: Reader, wanted: Wanted, meaning: Meaning) -> list[Scored]:
 
 
 def _admitted(reader: Reader, query: Query, near: list[Scored]) -> list[Scored]:
-    """A query's demands hold for passages that are near in meaning too."""
+    """A query's demands hold for chunks that are near in meaning too."""
     keys = [key for key, _ in near]
     if demands_words(query):
         admitted = reader.lexical.matching(query, keys)
     elif query.excluded:
-        holding = (reader.lexical.matching(Query(phrases=(one,)), keys) for one in query.excluded)
+        holding = (
+            reader.lexical.matching(Query(phrases=(phrase,)), keys) for phrase in query.excluded
+        )
         admitted = set(keys).difference(*holding)
     else:
         return near

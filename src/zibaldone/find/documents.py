@@ -1,12 +1,13 @@
-"""search_knowledge: one hit for each document, with its best passages."""
+"""Documents found by words and by meaning: one hit for each, with its best chunks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from zibaldone.find.candidates import Candidates, Meaning, Wanted, gather, joined
+from zibaldone.find.candidates import Candidates, Wanted, gather, joined
 from zibaldone.find.fusion import Fused, weighted_scores
+from zibaldone.find.meaning import Meaning
 from zibaldone.model.chunk import ChunkView
 from zibaldone.model.query import Filter, Query
 from zibaldone.store.port import Reader
@@ -14,58 +15,49 @@ from zibaldone.store.port import Reader
 CANDIDATES_PER_LEG = 100
 """The measured optimum on the retrieval sets; more costs time and brings nothing."""
 
-VECTOR_WEIGHT = 0.5
-"""Of the fused score, for a text in a language the model knows (docs/explain/finding.md)."""
-
-_PASSAGES_PER_DOCUMENT = 2
+_CHUNKS_PER_DOCUMENT = 2
 
 _ROUNDS_MAX = 4
-"""Searches for one answer. Where long documents take all places with their many passages, another
-one without them finds what stands behind."""
+"""Searches for one answer. Where long documents take all places with their many chunks, another
+search without them finds what stands behind."""
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentHit:
     score: float
-    passages: list[ChunkView]
+    chunks: list[ChunkView]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DocumentHits:
     hits: list[DocumentHit]
     reason: str | None
-    """Why it was found by keywords alone, if vectors could have been used."""
+    """Why only keywords were used, if vectors could have been."""
     is_cut: bool
-    """There may be more documents that match, though fewer than asked for were found."""
+    """There may be more documents that match, though there are fewer hits than asked for."""
 
 
 def search_documents(
-    reader: Reader,
-    query: Query,
-    where: Filter,
-    meaning: Meaning | None,
-    *,
-    vector_weight: float,
-    similarity_min: float,
-    limit: int,
-) -> Found:
+    reader: Reader, query: Query, where: Filter, meaning: Meaning | None, *, limit: int
+) -> DocumentHits:
     wanted = Wanted(
         query,
         where,
         lexical_max=CANDIDATES_PER_LEG,
         vector_max=CANDIDATES_PER_LEG,
-        similarity_min=similarity_min,
+        similarity_min=-1.0 if meaning is None else meaning.similarity_min,
     )
-    found, document_of, is_full = _gathered(reader, wanted, meaning, limit)
+    candidates, document_of, is_full = _gathered(reader, wanted, meaning, limit)
+    share = meaning.vector_share if meaning is not None and candidates.similarities else 0.0
     fused = weighted_scores(
-        found.lexical,
-        found.vector,
-        found.word_scores,
-        found.similarities,
-        vector_weight=vector_weight if found.similarities else 0.0,
+        candidates.lexical,
+        candidates.vector,
+        candidates.word_scores,
+        candidates.similarities,
+        vector_share=share,
     )
     hits = _by_document(reader, fused, document_of, limit)
-    return Found(hits, found.reason, is_cut=len(hits) < limit and is_full)
+    return DocumentHits(hits, candidates.reason, is_cut=len(hits) < limit and is_full)
 
 
 def _gathered(
@@ -75,7 +67,7 @@ def _gathered(
 
     Also whether there can be more of them.
     """
-    found = latest = gather(reader, wanted, meaning)
+    candidates = latest = gather(reader, wanted, meaning)
     document_of = _documents_of(reader, latest)
     for _ in range(_ROUNDS_MAX - 1):
         seen = tuple(dict.fromkeys(document_of.values()))
@@ -83,34 +75,37 @@ def _gathered(
             break
         unseen = replace(wanted.where, without_ids=seen)
         latest = gather(reader, replace(wanted, where=unseen), meaning)
-        found = joined(found, latest)
+        candidates = joined(candidates, latest)
         document_of |= _documents_of(reader, latest)
-    return found, document_of, _is_full(latest, wanted)
+    return candidates, document_of, _is_full(latest, wanted)
 
 
-def _documents_of(reader: Reader, found: Candidates) -> dict[int, str]:
-    return reader.chunks.documents_of({key for key, _ in (*found.lexical, *found.vector)})
+def _documents_of(reader: Reader, candidates: Candidates) -> dict[int, str]:
+    keys = {key for key, _ in (*candidates.lexical, *candidates.vector)}
+    return reader.chunks.documents_of(keys)
 
 
-def _is_full(found: Candidates, wanted: Wanted) -> bool:
+def _is_full(candidates: Candidates, wanted: Wanted) -> bool:
     """Did a leg bring as much as it may? Then there can be more."""
-    return len(found.lexical) >= wanted.lexical_max or len(found.vector) >= wanted.vector_max
+    return (
+        len(candidates.lexical) >= wanted.lexical_max or len(candidates.vector) >= wanted.vector_max
+    )
 
 
 def _by_document(
     reader: Reader, fused: Sequence[Fused], document_of: Mapping[int, str], limit: int
 ) -> list[DocumentHit]:
-    """The best documents, each by its best passage; only what is shown of them is read."""
+    """The best documents, each by its best chunk; only what is shown of them is read."""
     best: dict[str, list[Fused]] = {}
-    for one in fused:
-        document_id = document_of.get(one.chunk_key)
+    for chunk in fused:
+        document_id = document_of.get(chunk.chunk_key)
         if document_id is None or (len(best) == limit and document_id not in best):
             continue
-        passages = best.setdefault(document_id, [])
-        if len(passages) < _PASSAGES_PER_DOCUMENT:
-            passages.append(one)
-    views = reader.chunks.views(one.chunk_key for some in best.values() for one in some)
+        chunks = best.setdefault(document_id, [])
+        if len(chunks) < _CHUNKS_PER_DOCUMENT:
+            chunks.append(chunk)
+    views = reader.chunks.views(chunk.chunk_key for some in best.values() for chunk in some)
     return [
-        DocumentHit(passages[0].score, [views[one.chunk_key] for one in passages])
-        for passages in best.values()
+        DocumentHit(chunks[0].score, [views[chunk.chunk_key] for chunk in chunks])
+        for chunks in best.values()
     ]

@@ -27,7 +27,7 @@ def reciprocal_ranks(
     lexical_weight: float,
     vector_weight: float,
 ) -> list[Fused]:
-    """weight / (k0 + rank), summed over the legs; a leg that lacks a passage adds nothing."""
+    """weight / (k0 + rank), summed over the legs; a leg that lacks a chunk adds nothing."""
     word_rank, near_rank = _ranks(lexical), _ranks(vector)
     word_score, near_score = dict(lexical), dict(vector)
     return _sorted(
@@ -50,22 +50,23 @@ def weighted_scores(
     word_scores: Mapping[int, float],
     similarities: Mapping[int, float],
     *,
-    vector_weight: float,
+    vector_share: float,
 ) -> list[Fused]:
-    """Both scores brought to 0…1 over the union of candidates, then mixed.
+    """Both scores scaled to 0…1 over the union of candidates, then mixed.
 
-    `word_scores` and `similarities` also hold scores of passages that only the other leg brought,
-    so that each is judged by both. Unlike ranks, scores keep how much better the best one is.
+    `vector_share` is the part that the vectors decide, from 0 to 1. `word_scores` and
+    `similarities` also hold scores of chunks that only the other leg brought, so that each is
+    judged by both. Unlike ranks, scores keep how much better the best chunk is.
     """
     word_rank, near_rank = _ranks(lexical), _ranks(vector)
     keys = word_rank.keys() | near_rank.keys()
     words = _scaled(word_scores, keys)
-    # A passage whose vector is not there yet is judged by its words: being fresh is no fault.
+    # A chunk whose vector is not there yet is judged by its words alone.
     meaning = {**words, **_scaled(similarities, keys & similarities.keys())}
     return _sorted(
         Fused(
             key,
-            (1.0 - vector_weight) * words[key] + vector_weight * meaning[key],
+            (1.0 - vector_share) * words[key] + vector_share * meaning[key],
             word_scores.get(key),
             similarities.get(key),
             word_rank.get(key),
@@ -98,7 +99,7 @@ def reranked(
 
 
 def by_words(lexical: Sequence[Scored]) -> list[Fused]:
-    """The keyword ranking alone, for want of vectors."""
+    """The keyword ranking alone, when there are no vectors."""
     return [
         Fused(key, word_relevance(score), score, None, rank, None)
         for rank, (key, score) in enumerate(lexical, 1)
@@ -115,7 +116,7 @@ def _ranks(scored: Sequence[Scored]) -> dict[int, int]:
 
 
 def _scaled(scores: Mapping[int, float], keys: Iterable[int]) -> dict[int, float]:
-    """Smallest to 0, largest to 1; a passage without a score gets 0."""
+    """Smallest to 0, largest to 1; a chunk without a score gets 0."""
     known = {key: scores[key] for key in keys if key in scores}
     if not known:
         return dict.fromkeys(keys, 0.0)
@@ -127,5 +128,5 @@ def _scaled(scores: Mapping[int, float], keys: Iterable[int]) -> dict[int, float
 
 
 def _sorted(fused: Iterable[Fused]) -> list[Fused]:
-    """Best first; equal scores in the order of the passages' keys, so that it never varies."""
-    return sorted(fused, key=lambda one: (-one.score, one.chunk_key))
+    """Best first; equal scores in the order of the chunks' keys, so that it never varies."""
+    return sorted(fused, key=lambda chunk: (-chunk.score, chunk.chunk_key))

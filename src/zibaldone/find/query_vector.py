@@ -36,7 +36,7 @@ class QueryVector:
 
 
 def keywords_only(reason: str) -> str:
-    """What is said to who searched by meaning and gets what keywords found."""
+    """The note in an answer that had to be found by keywords alone."""
     return f"{reason.rstrip('.')}: keywords only"
 
 
@@ -55,14 +55,14 @@ class QueryVectors:
     async def of(self, text: str, seconds_max: float) -> QueryVector:
         if self.embedder is None:
             return QueryVector(None, NO_MODEL)
-        found = self._cached_or_asked(self.embedder, text)
-        if found is None:
+        embedding = self._cached_or_asked(self.embedder, text)
+        if embedding is None:
             return QueryVector(None, SLOW)
-        if not isinstance(found, Future):
-            return QueryVector(found)
+        if not isinstance(embedding, Future):
+            return QueryVector(embedding)
         try:
             async with asyncio.timeout(seconds_max):
-                vector: Vectors = await asyncio.wrap_future(found)
+                vector: Vectors = await asyncio.wrap_future(embedding)
                 return QueryVector(vector)
         except TimeoutError:
             return QueryVector(None, SLOW)

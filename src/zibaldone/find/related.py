@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing_extensions import TypedDict
 
 from zibaldone.limits import RELATED_MAX, RELATED_SNIPPET_CHARS_MAX
 from zibaldone.model.chunk import ChunkView
@@ -17,7 +17,13 @@ _PASSAGES_LOOKED_AT = 30
 """Enough for three documents, unless one of them has the words in most of its passages."""
 
 
-def related(reader: Reader, document: DocumentFields) -> list[dict[str, Any]]:
+class Related(TypedDict):
+    document_id: str
+    title: str
+    snippet: str
+
+
+def related(reader: Reader, document: DocumentFields) -> list[Related]:
     query = _words_of(document.title or document.document_id.rpartition("/")[2])
     return [
         {

@@ -5,9 +5,10 @@ Everything goes page by page: no step holds a snapshot, the write lock or much m
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+
+from typing_extensions import TypedDict
 
 from zibaldone.access.principal import Tenant
 from zibaldone.errors import Conflict
@@ -15,7 +16,7 @@ from zibaldone.index import metrics
 from zibaldone.limits import INDEX_LAG_ALERT_SECONDS, INDEX_SWEEP_DOCUMENTS
 from zibaldone.model.instant import now_us
 from zibaldone.store.port import Store
-from zibaldone.store.upkeep import Upkeep
+from zibaldone.store.upkeep import IndexCounts, Upkeep
 
 _WRITTEN_AT_ONCE = 500
 """Rows changed in one transaction: others write in between."""
@@ -23,6 +24,77 @@ _WRITTEN_AT_ONCE = 500
 _DROPPED_AT_ONCE = 5_000
 _SHOWN_MAX = 100
 """Orphans or ghosts counted, and documents named, in a report."""
+
+
+class Counts(TypedDict):
+    documents: int
+    ready: int
+    pending: int
+    skipped: int
+    failed: int
+    chunks: int
+    vectors: int
+    missing: int
+    """Chunks that should have a vector and have none."""
+    queued: int
+    parked: int
+
+
+class Failure(TypedDict):
+    document_id: str
+    reason: str
+
+
+class ModelState(TypedDict):
+    identity: str
+    dimensions: int
+    vectors: int
+    in_use: bool
+
+
+class IndexStatus(Counts):
+    vector_sync_lag_seconds: float
+    youngest_pending_seconds: float
+    alert: bool
+    indexed_by: str | None
+    failures: list[Failure]
+    models: list[ModelState]
+
+
+class Healed(TypedDict):
+    vectors_removed: int
+    documents_queued: int
+
+
+class SyncAudit(Counts):
+    orphans: int
+    ghosts: int
+    ghost_documents: list[str]
+    truncated: bool
+    consistent: bool
+    healed: Healed | None
+
+
+class Cleanup(TypedDict):
+    dry_run: bool
+    found: int
+    removed: int
+    truncated: bool
+
+
+def _counts(counts: IndexCounts) -> Counts:
+    return {
+        "documents": counts.documents,
+        "ready": counts.ready,
+        "pending": counts.pending,
+        "skipped": counts.skipped,
+        "failed": counts.failed,
+        "chunks": counts.chunks,
+        "vectors": counts.vectors,
+        "missing": counts.missing,
+        "queued": counts.queued,
+        "parked": counts.parked,
+    }
 
 
 async def enqueue_missing(store: Store, model_id: int) -> int:
@@ -88,7 +160,7 @@ async def lag(store: Store) -> Lag:
     return result
 
 
-async def status(store: Store, model_id: int | None) -> dict[str, Any]:
+async def status(store: Store, model_id: int | None) -> IndexStatus:
     """How much is indexed, by which models, and how much waits for how long."""
     counts, models, failed, in_use = await store.upkeep(
         lambda work: (
@@ -101,7 +173,7 @@ async def status(store: Store, model_id: int | None) -> dict[str, Any]:
     )
     late = await lag(store)
     return {
-        **asdict(counts),
+        **_counts(counts),
         "vector_sync_lag_seconds": round(late.oldest_seconds, 3),
         "youngest_pending_seconds": round(late.youngest_seconds, 3),
         "alert": late.alert,
@@ -119,9 +191,7 @@ async def status(store: Store, model_id: int | None) -> dict[str, Any]:
     }
 
 
-async def audit_sync(
-    store: Store, model_id: int, *, heal: bool, shown_to: Tenant
-) -> dict[str, Any]:
+async def audit_sync(store: Store, model_id: int, *, heal: bool, shown_to: Tenant) -> SyncAudit:
     """Vectors without a chunk (orphans), documents said to be ready without vectors (ghosts).
 
     The whole store is looked at, but only documents that the caller can see are named.
@@ -134,14 +204,14 @@ async def audit_sync(
         ),
         write=False,
     )
-    healed = None
+    healed: Healed | None = None
     if heal:
         healed = {
             "vectors_removed": (await cleanup_orphans(store, dry_run=False))["removed"],
             "documents_queued": await enqueue_missing(store, model_id),
         }
     return {
-        **asdict(counts),
+        **_counts(counts),
         "orphans": len(orphans),
         "ghosts": len(ghosts),
         "ghost_documents": [
@@ -155,7 +225,7 @@ async def audit_sync(
     }
 
 
-async def cleanup_orphans(store: Store, *, dry_run: bool) -> dict[str, Any]:
+async def cleanup_orphans(store: Store, *, dry_run: bool) -> Cleanup:
     if dry_run:
         orphans = await store.upkeep(
             lambda work: work.consistency.orphan_vectors(_WRITTEN_AT_ONCE), write=False

@@ -22,12 +22,12 @@ from zibaldone.index.embedding import Embedded, Task, embed, keep_vectors
 from zibaldone.index.ownership import Ownership
 from zibaldone.index.sweep import enqueue_missing
 from zibaldone.limits import (
-    INDEX_AWAY_SECONDS_MAX,
     INDEX_BATCH_CHUNKS,
     INDEX_BATCH_DOCUMENTS,
     INDEX_LEASE_SECONDS,
     INDEX_RENEW_SECONDS,
     INDEX_TRIES_MAX,
+    INDEX_UNAVAILABLE_SECONDS_MAX,
     REINDEX_EVERY_SECONDS,
 )
 from zibaldone.model.instant import now_us
@@ -224,7 +224,7 @@ class IndexWorker:
             if any(outcome.vectors is not None for outcome in outcomes):
                 self._pause_s = 0.0
             return 0.0
-        self._pause_s = min(self._pause_s * 2 or 2.0, INDEX_AWAY_SECONDS_MAX)
+        self._pause_s = min(self._pause_s * 2 or 2.0, INDEX_UNAVAILABLE_SECONDS_MAX)
         asked_s = max(outcome.wait_seconds for outcome in waiting)
         rest_s = max(self._pause_s / 2, asked_s)
         self._paused_until_us = self._clock() + int(rest_s * _SECOND_US)

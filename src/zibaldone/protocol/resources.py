@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote, unquote
 
-from zibaldone.access.decide import require_effect
+import orjson
+
 from zibaldone.errors import InvalidArgument, NotFound
-from zibaldone.keep.commit import live_document
-from zibaldone.keep.reads import list_page
 from zibaldone.limits import COMPLETIONS_MAX, LIST_LIMIT_MAX
 from zibaldone.protocol.jsonrpc import INVALID_PARAMS, ProtocolError
-from zibaldone.text import normalize
+from zibaldone.tools.call import call_tool, require_tool
+from zibaldone.tools.documents import get_document_for_rewrite, list_documents
+from zibaldone.tools.documents.list_documents import DocumentList
 from zibaldone.tools.spec import Call
 
 URI_START = "zibaldone:///"
@@ -38,20 +39,9 @@ def uri_of(document_id: str) -> str:
     return URI_START + quote(document_id, safe="/")
 
 
-def page(cursor: str | None, call: Call) -> dict[str, Any]:
-    require_effect(call.principal, "read")
+async def page(cursor: str | None, call: Call) -> dict[str, Any]:
     try:
-        found = call.runtime.store.read_now(
-            call.principal.tenant,
-            lambda reader: list_page(
-                reader,
-                "",
-                limit=LIST_LIMIT_MAX,
-                offset=0,
-                cursor=cursor,
-                bytes_max=call.runtime.limits.list_response_bytes_max,
-            ),
-        )
+        listed = await _list(call, {"limit": LIST_LIMIT_MAX, "cursor": cursor})
     except InvalidArgument as problem:
         raise ProtocolError(INVALID_PARAMS, problem.message) from None
     result: dict[str, Any] = {
@@ -61,42 +51,48 @@ def page(cursor: str | None, call: Call) -> dict[str, Any]:
                 "name": item["document_id"],
                 **({"title": item["title"]} if item["title"] else {}),
             }
-            for item in found.items()
+            for item in listed["items"]
         ]
     }
-    if found.next_cursor is not None:
-        result["nextCursor"] = found.next_cursor
+    if "next_cursor" in listed:
+        result["nextCursor"] = listed["next_cursor"]
     return result
 
 
-def read(uri: str, call: Call) -> dict[str, Any]:
-    require_effect(call.principal, "read")
-    if not uri.startswith(URI_START):
-        raise ResourceNotFound(uri)
+async def read(uri: str, call: Call) -> dict[str, Any]:
     try:
-        document_id = normalize.document_id(unquote(uri[len(URI_START) :], errors="strict"))
-        document = call.runtime.store.read_now(
-            call.principal.tenant, lambda reader: live_document(reader, document_id)
-        )
+        path = _path_of(uri)
+        document = await call_tool(get_document_for_rewrite.TOOL, call, {"path": path})
     except (NotFound, InvalidArgument, UnicodeDecodeError):
         raise ResourceNotFound(uri) from None
-    return {
-        "contents": [{"uri": uri_of(document_id), "mimeType": document.mime, "text": document.body}]
+    content = {
+        "uri": uri_of(document["document_id"]),
+        "mimeType": document["mime"],
+        "text": document["content"],
     }
+    return {"contents": [content]}
 
 
-def complete(argument: str, value: str, call: Call) -> dict[str, Any]:
+def _path_of(uri: str) -> str:
+    if not uri.startswith(URI_START):
+        raise ResourceNotFound(uri)
+    return unquote(uri[len(URI_START) :], errors="strict")
+
+
+async def complete(argument: str, value: str, call: Call) -> dict[str, Any]:
     """Document paths that start with what was typed."""
-    require_effect(call.principal, "read")
+    require_tool(call, list_documents.TOOL)
     if argument not in ("path", "prefix"):
         return {"completion": {"values": [], "hasMore": False}}
     try:
-        prefix = normalize.prefix(value)
+        listed = await _list(call, {"prefix": value, "limit": COMPLETIONS_MAX})
     except InvalidArgument as problem:
         raise ProtocolError(INVALID_PARAMS, problem.message) from None
-    heads = call.runtime.store.read_now(
-        call.principal.tenant,
-        lambda reader: reader.documents.heads(prefix, limit=COMPLETIONS_MAX + 1),
-    )
-    values = [head.document_id for head in heads[:COMPLETIONS_MAX]]
-    return {"completion": {"values": values, "hasMore": len(heads) > COMPLETIONS_MAX}}
+    values = [item["document_id"] for item in listed["items"]]
+    return {"completion": {"values": values, "hasMore": "next_cursor" in listed}}
+
+
+async def _list(call: Call, arguments: dict[str, Any]) -> DocumentList:
+    answer = await call_tool(list_documents.TOOL, call, arguments)
+    values: DocumentList = orjson.loads(orjson.dumps(answer))  # its items may be JSON already
+    return values

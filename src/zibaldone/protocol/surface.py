@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -22,15 +23,15 @@ from zibaldone.protocol.jsonrpc import (
     dumps,
 )
 from zibaldone.protocol.versions import Version
-from zibaldone.tools.call import call as call_tool
-from zibaldone.tools.catalog import BY_NAME
+from zibaldone.tools.call import call_tool
+from zibaldone.tools.catalogue import Catalogue, underscored
 from zibaldone.tools.profiles import Profile
-from zibaldone.tools.schema import input_schema
-from zibaldone.tools.spec import Call, ToolSpec
+from zibaldone.tools.schema import input_schema, output_schema
+from zibaldone.tools.spec import AnyTool, Call
 
 _log = logging.getLogger("zibaldone.protocol")
 
-CONNECTOR_SCHEMA_VERSION = "2026-11-16.2"
+CONNECTOR_SCHEMA_VERSION = "2026-11-16.3"
 """Raised by hand when tools come, go or change their meaning; the hash follows by itself."""
 
 INSTRUCTIONS = (
@@ -41,15 +42,13 @@ INSTRUCTIONS = (
 
 SERVER_INFO = {"name": "zibaldone", "title": "Zibaldone", "version": zibaldone.__version__}
 
-_MISSING_IS_AN_ANSWER = "get_document"
-"""The seed's contract: a missing document is an object with `error`, not a failed call."""
-
 
 class Surface:
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: Profile, catalogue: Catalogue) -> None:
         self.profile = profile
-        self._by_name = {_underscored(name): BY_NAME[name] for name in profile.tools}
-        listed = [self._listed(BY_NAME[name]) for name in profile.tools]
+        tools = catalogue.of_profile(profile)
+        self._by_name = {underscored(tool.name): tool for tool in tools}
+        listed = [self._listed(tool) for tool in tools]
         self.schema_hash = hashlib.sha256(dumps(listed)).hexdigest()[:16]
         self._tools = {
             (annotations, structured): orjson.Fragment(
@@ -59,13 +58,14 @@ class Surface:
             for structured in (True, False)
         }
 
-    def _listed(self, tool: ToolSpec[Any]) -> dict[str, Any]:
-        name = tool.name if self.profile.spelling == "as_declared" else _underscored(tool.name)
+    def _listed(self, tool: AnyTool) -> dict[str, Any]:
+        name = tool.name if self.profile.spelling == "as_declared" else underscored(tool.name)
         return {
             "name": name,
             "title": tool.title,
             "description": tool.description,
             "inputSchema": input_schema(tool),
+            "outputSchema": output_schema(tool),
             "annotations": {
                 "readOnlyHint": tool.effect == "read",
                 "destructiveHint": tool.effect == "delete",
@@ -88,17 +88,17 @@ class Surface:
 
     def tool_names(self) -> list[str]:
         underscores = self.profile.spelling == "underscores"
-        return [_underscored(name) if underscores else name for name in self.profile.tools]
+        return [underscored(name) if underscores else name for name in self.profile.tools]
 
     def list_tools(self, version: Version) -> Any:
         return self._tools[version.annotations, version.structured]
 
-    def tool_of(self, message: Message) -> ToolSpec[Any] | None:
+    def tool_of(self, message: Message) -> AnyTool | None:
         """The tool that a message calls, if it calls one of the profile's."""
         name = message.params.get("name")
         if message.method != "tools/call" or not isinstance(name, str):
             return None
-        return self._by_name.get(_underscored(name))
+        return self._by_name.get(underscored(name))
 
     def streams(self, message: Message) -> bool:
         """Will the answer come with notifications before it?"""
@@ -114,7 +114,7 @@ class Surface:
         message: Message,
     ) -> dict[str, Any]:
         del message  # what else it holds is for surfaces that hold a conversation
-        tool = self._by_name.get(_underscored(name))
+        tool = self._by_name.get(underscored(name))
         if tool is None:
             code = METHOD_NOT_FOUND if version.era == "legacy" else INVALID_PARAMS
             reason = "Unknown tool" if self.profile.is_main else "Tool not allowed"
@@ -124,7 +124,7 @@ class Surface:
             return _content(answer, version, is_error=False)
         except ZibaldoneError as error:
             described = error.as_dict()
-            if isinstance(error, NotFound) and tool.name == _MISSING_IS_AN_ANSWER:
+            if isinstance(error, NotFound) and tool.is_missing_an_answer:
                 return _content({"error": error.message, **described}, version, is_error=False)
             return _content(described, version, is_error=True)
         except orjson.JSONEncodeError:
@@ -134,10 +134,10 @@ class Surface:
             return _content(failure.as_dict(), version, is_error=True)
 
     async def list_resources(self, cursor: str | None, call: Call) -> dict[str, Any]:
-        return resources.page(cursor, call)
+        return await resources.page(cursor, call)
 
     async def read_resource(self, uri: str, call: Call) -> dict[str, Any]:
-        return resources.read(uri, call)
+        return await resources.read(uri, call)
 
     def subscribe(self, uri: str) -> None:
         """Nothing is pushed by a server that remembers no client, so nothing is promised."""
@@ -155,22 +155,17 @@ class Surface:
         return prompts.get(name, arguments)
 
     async def complete(self, argument: str, value: str, call: Call) -> dict[str, Any]:
-        return resources.complete(argument, value, call)
-
-
-def _underscored(name: str) -> str:
-    """Every tool answers to both spellings: big hosts refuse a dot in a name."""
-    return name.replace(".", "_")
+        return await resources.complete(argument, value, call)
 
 
 def _for_version(tool: dict[str, Any], annotations: bool, structured: bool) -> dict[str, Any]:
     dropped = set() if annotations else {"annotations"}
     if not structured:
-        dropped.add("title")
+        dropped |= {"title", "outputSchema"}
     return {key: value for key, value in tool.items() if key not in dropped}
 
 
-def _content(answer: dict[str, Any], version: Version, *, is_error: bool) -> dict[str, Any]:
+def _content(answer: Mapping[str, Any], version: Version, *, is_error: bool) -> dict[str, Any]:
     text = dumps(answer)
     result: dict[str, Any] = {
         "content": [{"type": "text", "text": text.decode()}],

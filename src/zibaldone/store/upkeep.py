@@ -338,6 +338,10 @@ class QueueUpkeep(Protocol):
         """Hold longer. For the keys still held: whether cancellation is requested."""
         ...
 
+    def held(self, leases: Iterable[LeasedJob]) -> dict[int, bool]:
+        """The same without renewing, for a look."""
+        ...
+
     def progress(self, lease: LeasedJob, progress: Progress) -> bool | None:
         """Whether cancellation is requested; None if the job is no longer held."""
         ...

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import orjson
 
+I = TypeVar("I", bound=Mapping[str, Any])  # noqa: E741
 
-def fit_items(items: Sequence[dict[str, Any]], bytes_max: int) -> list[dict[str, Any]]:
+
+def fit_items(items: Sequence[I], bytes_max: int) -> list[I]:
     """As many items, from the first, as fit."""
     left_bytes = bytes_max
     for position, item in enumerate(items):
@@ -26,6 +28,6 @@ def fit_text(text: str, bytes_max: int) -> str:
     return text
 
 
-def size_bytes(item: dict[str, Any]) -> int:
+def size_bytes(item: Mapping[str, Any]) -> int:
     """What an item takes in a list, with its comma."""
     return len(orjson.dumps(item)) + 1

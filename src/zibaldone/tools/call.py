@@ -1,6 +1,6 @@
-"""The one door to every tool: access → validate → deadline → handler → size → metrics.
+"""Every call of a tool: permission → arguments → deadline → handler → metrics and audit log.
 
-MCP, REST, the command line and the console all come through here.
+MCP tools and resources, REST and the command line all call tools through `call_tool`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,17 @@ import orjson
 from pydantic import ValidationError
 
 from zibaldone.access.decide import require_effect
-from zibaldone.errors import DeadlineExceeded, Internal, InvalidArgument, ZibaldoneError
+from zibaldone.errors import (
+    DeadlineExceeded,
+    Forbidden,
+    Internal,
+    InvalidArgument,
+    ZibaldoneError,
+)
 from zibaldone.limits import ECHO_CHARS_MAX
+from zibaldone.text import normalize
 from zibaldone.tools import metrics
-from zibaldone.tools.spec import Answer, Arguments, Call, ToolSpec
+from zibaldone.tools.spec import A, AnyTool, Call, R, ToolSpec
 
 _log = logging.getLogger("zibaldone.tools")
 _audit = logging.getLogger("zibaldone.audit")
@@ -26,9 +33,9 @@ _PLACE_PARTS_MAX = 20
 """Arguments are not nested half as deep."""
 
 
-async def call(
-    tool: ToolSpec[Any], call: Call, arguments: dict[str, Any], *, from_text: bool = False
-) -> Answer:
+async def call_tool(
+    tool: ToolSpec[A, R], call: Call, arguments: dict[str, Any], *, from_text: bool = False
+) -> R:
     """Answer the call, or raise a ZibaldoneError; nothing else comes out.
 
     `from_text`: the arguments come from a URL, where numbers and booleans are written as text.
@@ -36,17 +43,16 @@ async def call(
     started_s = time.perf_counter()
     outcome = "ok"
     try:
-        require_effect(call.principal, tool.effect)
+        require_tool(call, tool)
         checked = validate(tool.arguments, arguments, strict=not from_text)
+        if tool.document is not None and (path := tool.document(checked)) is not None:
+            call.require_document(normalize.document_id(path))
         seconds_max = tool.seconds_max or call.runtime.limits.tool_seconds_max
-        answer = tool.handler(call, checked)
-        if isinstance(answer, dict):
-            return answer
         async with asyncio.timeout(seconds_max):
-            answered = await answer
-        if tool.effect != "read" and call.runtime.index is not None:
-            call.runtime.index.wake()
-        return answered
+            answer = await tool.handler(call, checked)
+        if tool.effect != "read":
+            call.runtime.wake()
+        return answer
     except TimeoutError:
         outcome = DeadlineExceeded.code
         raise DeadlineExceeded(f"{tool.name} took longer than {seconds_max:g} s.") from None
@@ -54,7 +60,7 @@ async def call(
         outcome = error.code
         raise
     except asyncio.CancelledError:
-        outcome = "CANCELLED"  # by its caller; whether a write got through, the audit table tells
+        outcome = "CANCELLED"  # by its caller; the audit table tells whether a write got through
         raise
     except Exception as problem:
         outcome = Internal.code
@@ -69,9 +75,17 @@ async def call(
             _log_change(tool, call, arguments, outcome)
 
 
-def validate(
-    model: type[Arguments], arguments: dict[str, Any], *, strict: bool = True
-) -> Arguments:
+def require_tool(call: Call, tool: AnyTool) -> None:
+    """Raise unless the caller may use this tool, whatever its arguments.
+
+    `call_tool` asks it first. A transport may ask before, to refuse in its own way.
+    """
+    if tool.is_local and not call.is_operator:
+        raise Forbidden(f"{tool.name} is for the operator, on the server's own command line.")
+    require_effect(call.principal, tool.effect)
+
+
+def validate(model: type[A], arguments: dict[str, Any], *, strict: bool = True) -> A:
     try:
         return model.model_validate(arguments, strict=strict)
     except ValidationError as problem:
@@ -79,9 +93,9 @@ def validate(
 
 
 def _as_invalid_argument(problem: ValidationError) -> InvalidArgument:
-    found = problem.errors(include_url=False, include_input=False, include_context=False)
+    errors = problem.errors(include_url=False, include_input=False, include_context=False)
     problems = [
-        {"field": _field(error["loc"]) or "arguments", "why": error["msg"]} for error in found[:10]
+        {"field": _field(error["loc"]) or "arguments", "why": error["msg"]} for error in errors[:10]
     ]
     first = problems[0]
     return InvalidArgument(
@@ -95,7 +109,7 @@ def _field(place: tuple[int | str, ...]) -> str:
     return name if len(name) <= ECHO_CHARS_MAX else f"{name[:ECHO_CHARS_MAX]}\u2026"
 
 
-def _log_change(tool: ToolSpec[Any], call: Call, arguments: dict[str, Any], outcome: str) -> None:
+def _log_change(tool: AnyTool, call: Call, arguments: dict[str, Any], outcome: str) -> None:
     """One line for each attempt to change something: names and outcome, never content."""
     if not _audit.isEnabledFor(logging.INFO):
         return

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from zibaldone.errors import ConfigurationError
-from zibaldone.tools.catalog import BY_NAME
+from zibaldone.tools.spec import AnyTool
 
 Spelling = Literal["as_declared", "underscores"]
 
@@ -30,7 +30,6 @@ RAG = (
     "rag.admin.stats",
     "rag.admin.sync",
 )
-EVERYTHING = tuple(BY_NAME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,33 +44,31 @@ class Profile:
     """The main profile calls a name it does not have unknown; the others call it not allowed."""
 
 
-BUILT_IN: tuple[Profile, ...] = (
-    Profile("mcp", "/mcp", FULL, is_main=True),
-    Profile("readonly", "/mcp-readonly", READONLY),
-    Profile("gpt", "/mcp-gpt", GPT),
-    Profile("gpt-full", "/mcp-gpt-full", FULL, is_public=False),
-    Profile("rag", "/mcp-rag", RAG),
-    Profile("all", "/mcp-all", EVERYTHING, spelling="underscores"),
-)
+def built_in(tools: Iterable[AnyTool]) -> tuple[Profile, ...]:
+    everything = tuple(tool.name for tool in tools if not tool.is_local)
+    return (
+        Profile("mcp", "/mcp", FULL, is_main=True),
+        Profile("readonly", "/mcp-readonly", READONLY),
+        Profile("gpt", "/mcp-gpt", GPT),
+        Profile("gpt-full", "/mcp-gpt-full", FULL, is_public=False),
+        Profile("rag", "/mcp-rag", RAG),
+        Profile("all", "/mcp-all", everything, spelling="underscores"),
+    )
 
 
-def all_profiles(defined: Mapping[str, object]) -> tuple[Profile, ...]:
-    """The built-in profiles and those of the configuration, `name = ["tool", …]`."""
-    taken = {profile.name for profile in BUILT_IN}
-    own = []
-    for name, tools in defined.items():
-        if name in taken:
-            raise ConfigurationError(f"profiles.{name}: a built-in profile has this name.")
-        if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
-            raise ConfigurationError(
-                f"profiles.{name}: a name is made of letters, digits, '-' and '_'."
-            )
-        if not isinstance(tools, list) or not tools:
-            raise ConfigurationError(f"profiles.{name}: give a list of tool names.")
-        unknown = [tool for tool in tools if tool not in BY_NAME]
-        if unknown:
-            raise ConfigurationError(
-                f"profiles.{name}: unknown tool {unknown[0]!r}; there are {', '.join(BY_NAME)}."
-            )
-        own.append(Profile(name, f"/mcp-{name}", tuple(tools)))
-    return (*BUILT_IN, *own)
+def configured(defined: Mapping[str, object], taken: Iterable[Profile]) -> tuple[Profile, ...]:
+    """The profiles of the configuration, `name = ["tool", …]`."""
+    names = {profile.name for profile in taken}
+    return tuple(_configured(name, tools, names) for name, tools in defined.items())
+
+
+def _configured(name: str, tools: object, taken: set[str]) -> Profile:
+    if name in taken:
+        raise ConfigurationError(f"profiles.{name}: a built-in profile has this name.")
+    if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
+        raise ConfigurationError(
+            f"profiles.{name}: a name is made of letters, digits, '-' and '_'."
+        )
+    if not isinstance(tools, list) or not tools:
+        raise ConfigurationError(f"profiles.{name}: give a list of tool names.")
+    return Profile(name, f"/mcp-{name}", tuple(tools))

@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from zibaldone.access.decide import require_document
 from zibaldone.access.principal import Effect, Principal
 from zibaldone.embed.watched import Watched
 from zibaldone.find.query_vector import QueryVectors
 from zibaldone.index.worker import IndexWorker
 from zibaldone.ingest.convert import Converter
 from zibaldone.ingest.fetch import Fetcher
+from zibaldone.jobs.runner import JobRunner
 from zibaldone.keep.commit import Actor
 from zibaldone.limits import Limits
+from zibaldone.model.job import Schedule
 from zibaldone.store.port import Store
 
 Answer = dict[str, Any]
+"""An answer whose tool is known only at run time."""
 
 
 class Arguments(BaseModel):
-    """Base of every tool's input: unknown names and wrong types are refused, not guessed at."""
+    """Base of every tool's input: unknown names and wrong types are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
 
 
 A = TypeVar("A", bound=Arguments)
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,17 @@ class Runtime:
     """None where there is no embedding model: keyword search only."""
     index: IndexWorker | None = None
     """Keeps vectors in step; None where there is no embedding model."""
+    jobs: JobRunner | None = None
+    """Runs jobs of other kinds than vectors."""
+    schedules: Sequence[Schedule] = ()
+    """Those that come with the product; the store has more."""
+
+    def wake(self) -> None:
+        """Something changed, maybe for the background work too: let it look at once."""
+        if self.index is not None:
+            self.index.wake()
+        if self.jobs is not None:
+            self.jobs.wake()
 
     def close(self) -> None:
         self.converter.close()
@@ -64,16 +80,22 @@ class Call:
     request_id: str = ""
     notify: Notify | None = None
     progress_token: str | int | None = None
+    is_operator: bool = False
+    """Made by the operator in this process (the command line), not over a transport."""
 
     def with_notify(self, notify: Notify, progress_token: object) -> Call:
         token = progress_token if isinstance(progress_token, str | int) else None
         return replace(self, notify=notify, progress_token=token)
 
     async def progress(self, done: float, total: float, message: str) -> None:
-        """Tell a client that asked for it how far the work is."""
+        """Report progress to a client that asked for it."""
         if self.notify is not None and self.progress_token is not None:
             params = {"progressToken": self.progress_token, "progress": done, "total": total}
             await self.notify("notifications/progress", {**params, "message": message})
+
+    def require_document(self, document_id: str) -> None:
+        """For a handler that learns only while it runs which document it writes."""
+        require_document(self.principal, document_id)
 
     @property
     def actor(self) -> Actor:
@@ -81,16 +103,27 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ToolSpec(Generic[A]):
+class ToolSpec(Generic[A, R]):
     name: str
     title: str
     description: str
     """Words for a model: what it does, when to use it, what comes back."""
     arguments: type[A]
+    result: type[R]
+    """A TypedDict: the shape of the answer. It is a promise, not checked at run time."""
     effect: Effect
-    handler: Callable[[Call, A], Answer | Awaitable[Answer]]
-    """A plain function where it never waits: there is nothing to interrupt then, so no deadline."""
+    handler: Callable[[Call, A], Awaitable[R]]
+    document: Callable[[A], str | None] | None = None
+    """The path of the document that a call writes; a caller bound to a folder is refused outside
+    it. None: the tool writes no document, or learns its path later (`Call.require_document`)."""
     idempotent: bool = False
     seconds_max: float | None = None
     """None: the limit of all tools."""
     reports_progress: bool = False
+    is_local: bool = False
+    """For the operator's own process only: no profile lists it and no route leads to it."""
+    is_missing_an_answer: bool = False
+    """Over MCP, a document that is not found is an answer with `error`, not a failed call."""
+
+
+AnyTool = ToolSpec[Any, Any]

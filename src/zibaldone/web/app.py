@@ -6,16 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from zibaldone.errors import NotFound
+from zibaldone.jobs.supervisor import Supervisor
 from zibaldone.protocol.surface import Surface
+from zibaldone.tools.catalogue import Catalogue
 from zibaldone.tools.spec import Runtime
 from zibaldone.web.auth import TOKEN_KEY, Authenticator
 from zibaldone.web.endpoint import McpEndpoint, NotificationStatus
 from zibaldone.web.gate import Gate
-from zibaldone.web.guard import Background, Guard, GuardRules
+from zibaldone.web.guard import Guard, GuardRules
 from zibaldone.web.health import Health
 from zibaldone.web.http import Endpoint, HttpScope, Receive, Send, refuse_method
 from zibaldone.web.openapi import OpenApi
-from zibaldone.web.rest import DOCUMENTS_PATH, POSTED, Rest
+from zibaldone.web.rest import Rest
+from zibaldone.web.routes import Route
 
 App = Endpoint
 
@@ -25,28 +28,28 @@ class Serving:
     """What `wiring` decides about the web face."""
 
     runtime: Runtime
+    catalogue: Catalogue
     authenticator: Authenticator
     gate: Gate
     guard: GuardRules
     surfaces: Sequence[Surface]
+    routes: Sequence[Route]
     capability_routes: Mapping[str, str] = field(default_factory=dict)
     """First word of a URL → name of the profile that `/<word>/<token>/mcp` serves."""
     notification_status: NotificationStatus = "auto"
     extra_routes: Mapping[str, Endpoint] = field(default_factory=dict)
-    background: Sequence[Background] = ()
+    background: Supervisor = field(default_factory=Supervisor)
 
 
 def build_app(serving: Serving) -> App:
-    rest = Rest(serving.runtime, serving.authenticator, serving.gate)
-    health = Health(serving.runtime, serving.authenticator)
+    catalogue, routes = serving.catalogue, serving.routes
+    rest = Rest(serving.runtime, catalogue, routes, serving.authenticator, serving.gate)
+    health = Health(serving.runtime, serving.authenticator, serving.background)
     exact: dict[str, Endpoint] = {
-        "/documents": rest.admitted(rest.collection),
-        "/search": rest.admitted(rest.search),
-        "/kb/audit-sync": rest.admitted(rest.audit_sync),
-        **{url: rest.admitted(rest.posted(tool)) for url, tool in POSTED.items()},
+        **rest.exact,
         "/health": _read_only(health.health),
         "/metrics": _read_only(health.metrics),
-        "/openapi.json": _read_only(OpenApi().document),
+        "/openapi.json": _read_only(OpenApi(catalogue, routes).document),
         **serving.extra_routes,
     }
     by_profile: dict[str, Endpoint] = {}
@@ -64,9 +67,7 @@ def build_app(serving: Serving) -> App:
     capabilities = {
         word: by_profile[profile] for word, profile in serving.capability_routes.items()
     }
-    return Guard(
-        Router(exact, rest.admitted(rest.document), capabilities), serving.guard, serving.background
-    )
+    return Guard(Router(exact, rest.by_start, capabilities), serving.guard, serving.background)
 
 
 def _read_only(endpoint: Endpoint) -> Endpoint:
@@ -83,11 +84,11 @@ class Router:
     def __init__(
         self,
         exact: Mapping[str, Endpoint],
-        document: Endpoint,
+        by_start: Mapping[str, Endpoint],
         capabilities: Mapping[str, Endpoint],
     ) -> None:
         self._exact = exact
-        self._document = document
+        self._by_start = tuple(by_start.items())
         self._capabilities = capabilities
 
     async def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> None:
@@ -98,8 +99,9 @@ class Router:
         await endpoint(scope, receive, send)
 
     def _pattern(self, path: str, scope: HttpScope) -> Endpoint:
-        if path.startswith(DOCUMENTS_PATH):
-            return self._document
+        for start, endpoint in self._by_start:
+            if path.startswith(start):
+                return endpoint
         match path.rstrip("/").split("/"):
             case ["", word, token, "mcp"] if word in self._capabilities:
                 scope[TOKEN_KEY] = token

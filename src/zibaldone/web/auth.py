@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from zibaldone.access.decide import require_profile
 from zibaldone.access.key import ApiKey, secret_hash
 from zibaldone.access.loopback import is_loopback
-from zibaldone.access.principal import LOCAL, Effect, Principal, Tenant
+from zibaldone.access.principal import LOCAL, Principal, Tenant
 from zibaldone.errors import InsufficientScope, NotFound, Unauthenticated
 from zibaldone.model.instant import now_us
 from zibaldone.store.port import Store
 from zibaldone.tools.profiles import Profile
 from zibaldone.web.http import HttpScope, header
-from zibaldone.web.resource import ProtectedResource, scope_of
+from zibaldone.web.resource import ProtectedResource
 
 _log = logging.getLogger("zibaldone.web")
 
@@ -58,17 +58,22 @@ class Authenticator:
             require_profile(principal, profile.name)
         return principal
 
-    def require_scope(
-        self, principal: Principal, effect: Effect, profile: Profile | None = None
-    ) -> None:
-        """Refuse a token that lacks a scope in the way that makes its client ask for it."""
-        if principal.by_token and effect not in principal.effects:
-            message = f"The token lacks the scope {scope_of(effect)}."
-            _log.info("refused %s: %s", principal.key_id, message)
-            raise self._insufficient(message, profile, (scope_of(effect),))
+    def challenged(
+        self, error: InsufficientScope, profile: Profile | None = None
+    ) -> InsufficientScope:
+        """The same refusal of a token, saying which scopes its client should ask for."""
+        resource = self._rules.resource
+        if resource is None:
+            return error
+        scopes = tuple(error.details.get("scopes", ())) or resource.scopes(profile)
+        refusal = InsufficientScope(error.message, scopes=list(scopes))
+        refusal.challenge = resource.challenge(
+            profile, error="insufficient_scope", description=error.message, scopes=scopes
+        )
+        return refusal
 
     async def _principal(self, scope: HttpScope, profile: Profile | None) -> Principal:
-        keys = self._current_keys()
+        keys = await self._current_keys()
         if not keys and self._rules.verify_token is None:
             if TOKEN_KEY in scope:
                 raise Unauthenticated("That address is not valid.")
@@ -89,33 +94,22 @@ class Authenticator:
             try:
                 return await self._rules.verify_token(secret, profile)
             except InsufficientScope as error:
-                raise self._insufficient(error.message, profile) from None
+                raise self.challenged(error, profile) from None
             except Unauthenticated as error:
                 message = error.message
         else:
             message = "The API key is not known."
         raise _refusal(message, resource, profile, error="invalid_token")
 
-    def _current_keys(self) -> dict[bytes, ApiKey]:
+    async def _current_keys(self) -> dict[bytes, ApiKey]:
         """All keys, ended ones too: one that was revoked still means that keys are in use."""
         if time.monotonic() - self._read_at_s > _KEYS_FRESH_SECONDS:
-            keys = self._store.read_now(Tenant(), lambda reader: reader.api_keys.all())
+            keys = await self._store.read(
+                Tenant(), lambda reader: reader.api_keys.all(), is_small=True
+            )
             self._keys = {key.secret_hash: key for key in keys}
             self._read_at_s = time.monotonic()
         return self._keys
-
-    def _insufficient(
-        self, message: str, profile: Profile | None, scopes: tuple[str, ...] = ()
-    ) -> InsufficientScope:
-        resource = self._rules.resource
-        if resource is None:
-            return InsufficientScope(message)
-        scopes = scopes or resource.scopes(profile)
-        error = InsufficientScope(message, scopes=list(scopes))
-        error.challenge = resource.challenge(
-            profile, error="insufficient_scope", description=message, scopes=scopes
-        )
-        return error
 
 
 def _refusal(

@@ -5,12 +5,13 @@ Stateless: nothing is remembered between two requests, so a restart ends no sess
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from zibaldone.errors import MethodNotAllowed
+from zibaldone.errors import InsufficientScope, MethodNotAllowed
 from zibaldone.protocol.admission import METHOD_HEADER, VERSION_HEADER, UnsupportedLegacy, admit
 from zibaldone.protocol.dispatch import Envelope, dispatch, dispatch_batch
 from zibaldone.protocol.jsonrpc import (
@@ -28,6 +29,7 @@ from zibaldone.protocol.methods import Request
 from zibaldone.protocol.negotiate import ACCEPTABLE, Format, parse_accept
 from zibaldone.protocol.surface import Surface
 from zibaldone.protocol.versions import ASSUMED_LEGACY, NEWEST_MODERN, VERSIONS, Version
+from zibaldone.tools.call import require_tool
 from zibaldone.tools.spec import Call, Runtime
 from zibaldone.web.auth import Authenticator
 from zibaldone.web.gate import Gate
@@ -45,6 +47,8 @@ from zibaldone.web.http import (
     send_json,
 )
 from zibaldone.web.stream import Notify, send_frame, send_stream
+
+_log = logging.getLogger("zibaldone.web")
 
 NotificationStatus = Literal["auto", "202", "204"]
 
@@ -148,10 +152,7 @@ class McpEndpoint:
         except ProtocolError as error:
             await exchange.respond(error_envelope(message.id, error), 400)
             return
-        tool = self._surface.tool_of(message)
-        if tool is not None:
-            principal = exchange.call.principal
-            self._authenticator.require_scope(principal, tool.effect, self._surface.profile)
+        self._require_scope(exchange.call, message)
         if exchange.may_stream and self._surface.streams(message):
             await self._stream(exchange, message, version)
             return
@@ -160,6 +161,16 @@ class McpEndpoint:
         if message.method == "initialize" and "result" in envelope:
             headers = ((b"mcp-session-id", secrets.token_hex(16).encode()),)
         await exchange.respond(envelope, status, headers)
+
+    def _require_scope(self, call: Call, message: Message) -> None:
+        """Refuse a token over HTTP, before a stream begins: in a result no client would see it."""
+        tool = self._surface.tool_of(message)
+        if tool is not None and call.principal.by_token:
+            try:
+                require_tool(call, tool)
+            except InsufficientScope as error:
+                _log.info("refused %s: %s", call.principal.key_id, error.message)
+                raise self._authenticator.challenged(error, self._surface.profile) from None
 
     async def _stream(self, exchange: Exchange, message: Message, version: Version) -> None:
         async def work(notify: Notify) -> Envelope:

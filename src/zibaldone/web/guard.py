@@ -5,11 +5,8 @@ It wraps the whole application, so that no route can be added without it.
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from zibaldone.access.loopback import is_loopback, without_port
 from zibaldone.errors import (
@@ -19,6 +16,7 @@ from zibaldone.errors import (
     PayloadTooLarge,
     ZibaldoneError,
 )
+from zibaldone.jobs.supervisor import Supervisor
 from zibaldone.web.http import (
     EXTRA_HEADERS_KEY,
     ClientGone,
@@ -33,8 +31,6 @@ from zibaldone.web.http import (
     send_body,
     send_error,
 )
-
-Background = Callable[[], Coroutine[Any, Any, None]]
 
 _log = logging.getLogger("zibaldone.web")
 
@@ -70,10 +66,10 @@ _PREFLIGHT: tuple[Header, ...] = (
 
 class Guard:
     def __init__(
-        self, inner: Endpoint, rules: GuardRules, background: Sequence[Background] = ()
+        self, inner: Endpoint, rules: GuardRules, background: Supervisor | None = None
     ) -> None:
         self._inner = inner
-        self._background = background
+        self._background = background or Supervisor()
         self._rules = rules
         self._hosts = frozenset(host.lower() for host in rules.allowed_hosts)
 
@@ -149,13 +145,10 @@ class Guard:
         return bool(mark) and scheme in ("http", "https") and is_loopback(without_port(rest))
 
 
-async def _follow_lifespan(receive: Receive, send: Send, background: Sequence[Background]) -> None:
+async def _follow_lifespan(receive: Receive, send: Send, background: Supervisor) -> None:
     """Work beside the requests runs from the server's start to its end."""
     await receive()
-    tasks = [asyncio.create_task(work()) for work in background]
-    await send({"type": "lifespan.startup.complete"})
-    await receive()
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    async with background.running():
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
     await send({"type": "lifespan.shutdown.complete"})

@@ -11,6 +11,7 @@ import zibaldone
 from zibaldone.access.principal import Tenant
 from zibaldone.errors import ZibaldoneError
 from zibaldone.index.sweep import Lag, lag
+from zibaldone.jobs.supervisor import Supervisor
 from zibaldone.tools.spec import Runtime
 from zibaldone.web.auth import Authenticator
 from zibaldone.web.http import HttpScope, Receive, Send, send_body, send_json
@@ -21,9 +22,12 @@ _PROBE = Tenant(namespace="health")
 class Health:
     """/health is open to all and says no secrets; /metrics wants a key where keys are in use."""
 
-    def __init__(self, runtime: Runtime, authenticator: Authenticator) -> None:
+    def __init__(
+        self, runtime: Runtime, authenticator: Authenticator, background: Supervisor
+    ) -> None:
         self._runtime = runtime
         self._authenticator = authenticator
+        self._background = background
 
     async def health(self, scope: HttpScope, receive: Receive, send: Send) -> None:
         del receive
@@ -31,6 +35,7 @@ class Health:
             "store": await self._store(),
             "embedder": self._embedder(),
             "index": await self._index(),
+            "background": self._background.status(),
         }
         healthy = all(service["status"] in ("ok", "off") for service in services.values())
         answer = {
@@ -47,7 +52,9 @@ class Health:
         started_s = time.perf_counter()
         try:
             await self._runtime.store.write(_PROBE, lambda writer: writer.documents.get("probe"))
-            self._runtime.store.read_now(_PROBE, lambda reader: reader.documents.get("probe"))
+            await self._runtime.store.read(
+                _PROBE, lambda reader: reader.documents.get("probe"), is_small=True
+            )
         except ZibaldoneError as error:
             return {"status": "error", "code": error.code, "message": error.message}
         return {"status": "ok", "ms": round((time.perf_counter() - started_s) * 1000, 3)}

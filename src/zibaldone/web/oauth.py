@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zibaldone import extras
+from zibaldone.access.decide import scope_of
 from zibaldone.access.principal import EFFECTS, NAMESPACE_DEFAULT, Effect, Principal, Tenant
 from zibaldone.errors import InsufficientScope, InvalidArgument, Unauthenticated
 from zibaldone.limits import (
@@ -23,7 +24,7 @@ from zibaldone.limits import (
 from zibaldone.text import normalize
 from zibaldone.tools.profiles import Profile
 from zibaldone.web.issuer import ALGORITHMS, IssuerKeys, VerifyingKey
-from zibaldone.web.resource import ProtectedResource, scope_of
+from zibaldone.web.resource import ProtectedResource
 
 NAMESPACE_CLAIM = "zibaldone_namespace"
 PREFIX_CLAIM = "zibaldone_prefix"

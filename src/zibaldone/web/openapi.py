@@ -1,25 +1,17 @@
-"""The OpenAPI document, made from the tools' own schemas."""
+"""The OpenAPI document, made from the table of routes and the tools' own schemas."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Any
 
 import zibaldone
-from zibaldone.tools.documents import (
-    delete_document,
-    get_document,
-    history,
-    list_documents,
-    patch_document,
-    search_knowledge,
-    update_document,
-    upload_document,
-)
-from zibaldone.tools.schema import input_schema
-from zibaldone.tools.spec import ToolSpec
-from zibaldone.tools.upkeep import index
+from zibaldone.tools.catalogue import Catalogue
+from zibaldone.tools.schema import input_schema, result_schema
+from zibaldone.tools.spec import AnyTool
 from zibaldone.web.http import HttpScope, Receive, Send, send_json
-from zibaldone.web.rest import POSTED
+from zibaldone.web.routes import Route
 
 _ERROR = {
     "type": "object",
@@ -32,52 +24,26 @@ _ERROR = {
     },
 }
 
-# (method, URL, tool, arguments that stand in the URL's path)
-_OPERATIONS: tuple[tuple[str, str, ToolSpec[Any], tuple[str, ...]], ...] = (
-    ("post", "/documents", upload_document.TOOL, ()),
-    ("get", "/documents", list_documents.TOOL, ()),
-    ("get", "/documents/{path}", get_document.TOOL, ("path",)),
-    ("put", "/documents/{path}", update_document.TOOL, ("path",)),
-    ("patch", "/documents/{path}", patch_document.TOOL, ("path",)),
-    ("delete", "/documents/{path}", delete_document.TOOL, ("path",)),
-    ("get", "/documents/{path}/revisions", history.HISTORY, ("path",)),
-    ("get", "/documents/{path}/revisions/diff", history.DIFF, ("path",)),
-    ("get", "/documents/{path}/revisions/{revision}", history.REVISION, ("path", "revision")),
-    (
-        "post",
-        "/documents/{path}/revisions/{revision}/restore",
-        history.RESTORE,
-        ("path", "revision"),
-    ),
-    ("get", "/search", search_knowledge.TOOL, ()),
-    ("get", "/kb/audit-sync", index.AUDIT, ()),
-    *(("post", url, tool, ()) for url, tool in POSTED.items()),
-)
-
 
 class OpenApi:
-    def __init__(self) -> None:
-        self._document = build()
+    def __init__(self, catalogue: Catalogue, routes: Iterable[Route]) -> None:
+        self._document = build(catalogue, routes)
 
     async def document(self, scope: HttpScope, receive: Receive, send: Send) -> None:
         del receive
         await send_json(scope, send, 200, self._document)
 
 
-def build() -> dict[str, Any]:
+def build(catalogue: Catalogue, routes: Iterable[Route]) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
-    for method, url, tool, in_path in _OPERATIONS:
-        paths.setdefault(url, {})[method] = _operation(method, tool, in_path)
-    paths["/documents/{path}/move"] = {
-        "post": {
-            "operationId": "move_document",
-            "summary": "Not implemented: always 501",
-            "parameters": [_parameter("path", {"type": "string"}, "path", True)],
-            "responses": {"501": _error_response()},
-        }
-    }
-    for url in ("/health", "/metrics"):
-        paths[url] = {"get": {"responses": {"200": {"description": "OK"}}}}
+    for route in routes:
+        operations = paths.setdefault(route.path, {})
+        if route.tool is None:
+            operations[route.method.lower()] = _without_tool(route)
+        else:
+            operation = _operation(route, catalogue.by_name[route.tool])
+            operations[route.method.lower()] = operation
+    _make_ids_unique(paths)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Zibaldone", "version": zibaldone.__version__},
@@ -86,30 +52,42 @@ def build() -> dict[str, Any]:
     }
 
 
-def _operation(method: str, tool: ToolSpec[Any], in_path: tuple[str, ...]) -> dict[str, Any]:
+def _without_tool(route: Route) -> dict[str, Any]:
+    if not route.refusal:
+        return {"responses": {"200": {"description": "OK"}}}
+    return {
+        "summary": "Not implemented",
+        "description": route.refusal,
+        "parameters": [
+            _parameter(name, {"type": "string"}, "path", True) for name in _names(route)
+        ],
+        "responses": {"501": _error_response()},
+    }
+
+
+def _operation(route: Route, tool: AnyTool) -> dict[str, Any]:
     schema = input_schema(tool)
+    names = _names(route)
     required = set(schema.get("required", ()))
     properties = dict(schema["properties"])
-    parameters = [_parameter(name, properties.pop(name), "path", True) for name in in_path]
+    parameters = [_parameter(name, properties.pop(name), "path", True) for name in names]
     operation: dict[str, Any] = {
         "operationId": tool.name,
         "summary": tool.title,
         "description": tool.description,
         "responses": {
-            "201" if tool is upload_document.TOOL else "200": {
-                "description": "OK",
-                "content": {"application/json": {"schema": {"type": "object"}}},
-            },
+            **{str(status): _answer(tool) for status in sorted({200, route.status})},
             "4XX": _error_response(),
             "5XX": _error_response(),
         },
     }
-    if method in ("get", "delete"):
+    if route.is_text:
         parameters += [
-            _parameter(name, value, "query", name in required) for name, value in properties.items()
+            _parameter(name, value, "query", name in required)
+            for name, value in {**properties, **route.parameters}.items()
         ]
     elif properties:
-        body = {**schema, "properties": properties, "required": sorted(required - set(in_path))}
+        body = {**schema, "properties": properties, "required": sorted(required - set(names))}
         operation["requestBody"] = {
             "required": True,
             "content": {"application/json": {"schema": body}},
@@ -118,7 +96,28 @@ def _operation(method: str, tool: ToolSpec[Any], in_path: tuple[str, ...]) -> di
     return operation
 
 
-def _parameter(name: str, schema: dict[str, Any], place: str, required: bool) -> dict[str, Any]:
+def _names(route: Route) -> list[str]:
+    return re.findall(r"\{(\w+)\}", route.path)
+
+
+def _make_ids_unique(paths: dict[str, dict[str, Any]]) -> None:
+    """A tool that is served by two methods has an id for each."""
+    seen: set[str] = set()
+    for operations in paths.values():
+        for method, operation in operations.items():
+            name = operation.get("operationId")
+            if name in seen:
+                operation["operationId"] = f"{name}.{method}"
+            elif name is not None:
+                seen.add(name)
+
+
+def _answer(tool: AnyTool) -> dict[str, Any]:
+    content = {"application/json": {"schema": result_schema(tool)}}
+    return {"description": "OK", "content": content}
+
+
+def _parameter(name: str, schema: Any, place: str, required: bool) -> dict[str, Any]:
     parameter = {"name": name, "in": place, "required": required, "schema": schema}
     if schema.get("type") == "array":
         parameter["explode"] = False  # one value with commas, not the name again and again

@@ -11,26 +11,21 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from zibaldone.access.principal import EFFECTS, Effect
+from zibaldone.access.decide import scope_of
+from zibaldone.access.principal import EFFECTS
 from zibaldone.errors import ConfigurationError
-from zibaldone.tools.catalog import BY_NAME
+from zibaldone.tools.catalogue import Catalogue
 from zibaldone.tools.profiles import Profile
 from zibaldone.web.http import Endpoint, HttpScope, Receive, Send, refuse_method, send_json
 
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
-SCOPE_START = "zibaldone:"
-_EVERYTHING = tuple(BY_NAME)
-
-
-def scope_of(effect: Effect) -> str:
-    return SCOPE_START + effect
 
 
 @dataclass(frozen=True, slots=True)
 class ProtectedResource:
     public_url: str
     issuer: str
-    profiles: tuple[Profile, ...]
+    catalogue: Catalogue
 
     def __post_init__(self) -> None:
         url = urlsplit(self.public_url)
@@ -58,9 +53,10 @@ class ProtectedResource:
 
     def scopes(self, profile: Profile | None) -> tuple[str, ...]:
         """Those that some tool of the profile asks for, and reading, which resources ask for."""
-        tools = profile.tools if profile else _EVERYTHING
+        catalogue = self.catalogue
+        tools = catalogue.of_profile(profile) if profile else catalogue.offered
         # What is the operator's is not asked for by clients on their own; an issuer can grant it.
-        needed = {"read", *(BY_NAME[name].effect for name in tools)} - {"admin"}
+        needed = {"read", *(tool.effect for tool in tools)} - {"admin"}
         return tuple(scope_of(effect) for effect in EFFECTS if effect in needed)
 
     def metadata(self, profile: Profile | None) -> dict[str, Any]:
@@ -95,7 +91,7 @@ class ProtectedResource:
         """Every path at which a client may look for metadata, open to all."""
         return {
             path: _document(self.metadata(profile))
-            for profile in (None, *self.profiles)
+            for profile in (None, *self.catalogue.profiles)
             for path in self._paths(profile)
         }
 

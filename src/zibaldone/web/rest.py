@@ -1,4 +1,4 @@
-"""REST: documents by URL. Each operation is a tool; this module only maps URLs to arguments.
+"""REST: tools by URL. The table in `web.routes` says which; this module finds and calls them.
 
 A document id may contain slashes. Written plainly (`/documents/a/b`) or encoded
 (`/documents/a%2Fb`) it is the same id; only the encoded form can name a document whose id ends in
@@ -7,28 +7,23 @@ A document id may contain slashes. Written plainly (`/documents/a/b`) or encoded
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, unquote_to_bytes
 
-from zibaldone.errors import BadRequest, InvalidArgument, NotFound, NotImplementedYet
-from zibaldone.limits import REVISION_MAX
-from zibaldone.tools import catalog
-from zibaldone.tools.call import call as call_tool
-from zibaldone.tools.documents import (
-    batch_read,
-    delete_document,
-    get_document,
-    get_document_for_rewrite,
-    history,
-    ingest_document,
-    list_documents,
-    patch_document,
-    search_knowledge,
-    update_document,
-    upload_document,
+from zibaldone.errors import (
+    BadRequest,
+    InsufficientScope,
+    InvalidArgument,
+    NotFound,
+    NotImplementedYet,
 )
-from zibaldone.tools.spec import Answer, Call, Runtime, ToolSpec
-from zibaldone.tools.upkeep import index
+from zibaldone.limits import REVISION_MAX
+from zibaldone.tools.call import call_tool
+from zibaldone.tools.catalogue import Catalogue
+from zibaldone.tools.spec import Answer, AnyTool, Call, Runtime
 from zibaldone.web.auth import Authenticator
 from zibaldone.web.gate import Gate
 from zibaldone.web.http import (
@@ -42,37 +37,50 @@ from zibaldone.web.http import (
     request_id,
     send_json,
 )
+from zibaldone.web.routes import Route
 
-Tool = ToolSpec[Any]
-DOCUMENTS_PATH = "/documents/"
 _PRINCIPAL_KEY = "zibaldone.principal"
-_AFTER_NUMBER: tuple[list[bytes], ...] = ([], [b"restore"])
-
-
-POSTED: dict[str, Tool] = {
-    "/batch-read": batch_read.TOOL,
-    "/ingest": ingest_document.TOOL,
-    "/kb/reindex-missing": index.REINDEX,
-    "/kb/cleanup-orphans": index.CLEANUP,
-    **{
-        "/" + tool.name.replace(".", "/"): tool
-        for tool in catalog.ALL
-        if tool.name.startswith("rag.")
-    },
-}
-"""Tools without a resource of their own: POST their arguments to these."""
+_SEGMENTS = {"path": b".*", "revision": b"[0-9]+"}
+"""What a name in a route's path stands for, where it is not any one segment."""
+_NUMBERS = frozenset({"revision"})
 
 
 class Rest:
-    """The endpoints; `web.app` says which path leads to which."""
+    """The endpoints of a table of routes, each behind authentication and the gate."""
 
-    def __init__(self, runtime: Runtime, authenticator: Authenticator, gate: Gate) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        catalogue: Catalogue,
+        routes: Iterable[Route],
+        authenticator: Authenticator,
+        gate: Gate,
+    ) -> None:
         self._runtime = runtime
+        self._tools = {tool.name: tool for tool in catalogue.offered}
         self._authenticator = authenticator
         self._gate = gate
+        fixed: dict[str, list[Route]] = {}
+        patterns: dict[str, list[Route]] = {}
+        for route in routes:
+            self._require_tool(route)
+            if "{" in route.path:
+                patterns.setdefault(_fixed_start(route.path), []).append(route)
+            elif route.tool is not None:
+                fixed.setdefault(route.path, []).append(route)
+        self.exact: dict[str, Endpoint] = {
+            path: self._admitted(self._endpoint(known)) for path, known in fixed.items()
+        }
+        self.by_start: dict[str, Endpoint] = {
+            start: self._admitted(self._matching(start, known)) for start, known in patterns.items()
+        }
 
-    def admitted(self, endpoint: Endpoint) -> Endpoint:
-        """The endpoint behind the door: the caller is known and there is room for the request."""
+    def _require_tool(self, route: Route) -> None:
+        if route.tool is not None and route.tool not in self._tools:
+            raise ValueError(f"{route.method} {route.path}: no tool {route.tool!r} is offered.")
+
+    def _admitted(self, endpoint: Endpoint) -> Endpoint:
+        """The endpoint once the caller is known and there is room for the request."""
 
         async def serve(scope: HttpScope, receive: Receive, send: Send) -> None:
             principal = await self._authenticator.authenticate(scope)
@@ -85,160 +93,155 @@ class Rest:
 
         return serve
 
-    async def collection(self, scope: HttpScope, receive: Receive, send: Send) -> None:
-        match scope["method"]:
-            case "GET" | "HEAD":
-                await self._run(list_documents.TOOL, scope, receive, send)
-            case "POST":
-                await self._run(upload_document.TOOL, scope, receive, send, status=201)
-            case _:
-                await refuse_method(scope, send, "GET, POST")
-
-    async def document(self, scope: HttpScope, receive: Receive, send: Send) -> None:
-        segments = _segments(scope)
-        tail = _revisions_tail(segments)
-        if tail is not None:
-            await self._revisions(
-                _decoded(segments[:-tail]), segments[-tail:], scope, receive, send
-            )
-            return
-        if scope["method"] == "POST" and len(segments) > 1 and segments[-1] == b"move":
-            raise NotImplementedYet("Moving a document is not offered; create it anew and delete.")
-        known = {"path": _decoded(segments)}
-        match scope["method"]:
-            case "GET" | "HEAD":
-                await self._read(known["path"], scope, send)
-            case "PUT":
-                await self._run(update_document.TOOL, scope, receive, send, known)
-            case "PATCH":
-                await self._run(patch_document.TOOL, scope, receive, send, known)
-            case "DELETE":
-                await self._run(delete_document.TOOL, scope, receive, send, known)
-            case _:
-                await refuse_method(scope, send, "GET, PUT, PATCH, DELETE")
-
-    async def _read(self, path: str, scope: HttpScope, send: Send) -> None:
-        """The whole document, unless a range or the short view is asked for."""
-        arguments = _query(scope)
-        view = arguments.pop("view", None)
-        if view not in (None, "full", "preview"):
-            raise InvalidArgument("view is 'full' or 'preview'.", field="view")
-        tool: Tool = get_document_for_rewrite.TOOL
-        if view == "preview" or (view is None and arguments):
-            tool = get_document.TOOL
-            arguments.setdefault("related", view == "preview")
-        answer = await self._call(tool, scope, _joined(arguments, {"path": path}), from_text=True)
-        await send_json(scope, send, 200, answer)
-
-    async def _revisions(
-        self, path: str, tail: list[bytes], scope: HttpScope, receive: Receive, send: Send
-    ) -> None:
-        known: dict[str, Any] = {"path": path}
-        is_read = scope["method"] in ("GET", "HEAD")
-        match tail:
-            case [_] if is_read:
-                await self._run(history.HISTORY, scope, receive, send, known)
-            case [_, b"diff"] if is_read:
-                await self._run(history.DIFF, scope, receive, send, known)
-            case [_, number] if is_read:
-                known["revision"] = number.decode("ascii")
-                await self._run(history.REVISION, scope, receive, send, known)
-            case [_, number, b"restore"] if scope["method"] == "POST":
-                known["revision"] = _whole_number(number)
-                await self._run(history.RESTORE, scope, receive, send, known)
-            case _:
-                await refuse_method(scope, send, "POST" if len(tail) == 3 else "GET")
-
-    async def audit_sync(self, scope: HttpScope, receive: Receive, send: Send) -> None:
-        match scope["method"]:
-            case "GET" | "HEAD":
-                if "heal" in _query(scope):
-                    raise BadRequest("Healing changes something: use POST.", field="heal")
-                await self._run(index.AUDIT, scope, receive, send)
-            case "POST":
-                await self._run(index.AUDIT, scope, receive, send)
-            case _:
-                await refuse_method(scope, send, "GET, POST")
-
-    async def search(self, scope: HttpScope, receive: Receive, send: Send) -> None:
-        if scope["method"] in ("GET", "HEAD"):
-            arguments = _query(scope)
-            if "tags" in arguments:
-                arguments["tags"] = arguments["tags"].split(",")
-            answer = await self._call(search_knowledge.TOOL, scope, arguments, from_text=True)
-            await send_json(scope, send, 200, answer)
-        elif scope["method"] == "POST":
-            await self._run(search_knowledge.TOOL, scope, receive, send)
-        else:
-            await refuse_method(scope, send, "GET, POST")
-
-    def posted(self, tool: Tool) -> Endpoint:
-        """A tool whose arguments are the body of a POST."""
+    def _endpoint(self, routes: Sequence[Route]) -> Endpoint:
+        """For the methods of one path without names in it."""
+        by_method = _by_method(routes)
+        allowed = ", ".join(route.method for route in routes)
 
         async def serve(scope: HttpScope, receive: Receive, send: Send) -> None:
-            if scope["method"] == "POST":
-                await self._run(tool, scope, receive, send)
+            route = by_method.get(scope["method"])
+            if route is None:
+                await refuse_method(scope, send, allowed)
             else:
-                await refuse_method(scope, send, "POST")
+                await self._run(route, scope, receive, send, {})
+
+        return serve
+
+    def _matching(self, start: str, routes: Sequence[Route]) -> Endpoint:
+        """For paths with names in them, all of which start alike."""
+        patterns = patterns_of(routes)
+
+        async def serve(scope: HttpScope, receive: Receive, send: Send) -> None:
+            raw = _raw_path(scope, start)
+            method: str = scope["method"]
+            for pattern in patterns:
+                named = pattern.match(raw)
+                if named is None:
+                    continue
+                route = pattern.by_method.get(method)
+                if route is not None:
+                    await self._run(route, scope, receive, send, named)
+                    return
+                if not pattern.is_shared:
+                    await refuse_method(scope, send, pattern.allowed)
+                    return
+            raise NotFound("Nothing is served here; /openapi.json lists what is.")
 
         return serve
 
     async def _run(
         self,
-        tool: Tool,
+        route: Route,
         scope: HttpScope,
         receive: Receive,
         send: Send,
-        known: dict[str, Any] | None = None,
-        status: int = 200,
+        named: Mapping[str, bytes],
     ) -> None:
+        if route.tool is None:
+            raise NotImplementedYet(route.refusal)
+        in_path = {name: _decoded(name, value, route.is_text) for name, value in named.items()}
         arguments = _query(scope)
-        from_url = scope["method"] in ("GET", "HEAD", "DELETE")
-        if not from_url:
+        tool = route.tool
+        if route.prepare is not None:
+            tool = route.prepare(arguments) or tool
+        if not route.is_text:
             body = await read_body(receive, self._runtime.limits.request_body_bytes_max)
             arguments.update(parse_object(body) if body else {})
-        answer = await self._call(tool, scope, _joined(arguments, known or {}), from_text=from_url)
+        arguments = _joined(arguments, in_path)
+        answer = await self._call(self._tools[tool], scope, arguments, from_text=route.is_text)
         is_new = answer.get("status") == "created"
-        await send_json(scope, send, status if is_new else 200, answer)
+        await send_json(scope, send, route.status if is_new else 200, answer)
 
     async def _call(
-        self, tool: Tool, scope: HttpScope, arguments: dict[str, Any], *, from_text: bool
+        self, tool: AnyTool, scope: HttpScope, arguments: dict[str, Any], *, from_text: bool
     ) -> Answer:
         call = Call(self._runtime, scope[_PRINCIPAL_KEY], request_id(scope))
-        self._authenticator.require_scope(call.principal, tool.effect)
-        return await call_tool(tool, call, arguments, from_text=from_text)
+        try:
+            answer: Answer = await call_tool(tool, call, arguments, from_text=from_text)
+        except InsufficientScope as error:
+            raise self._authenticator.challenged(error) from None
+        return answer
 
 
-def _segments(scope: HttpScope) -> list[bytes]:
-    """What follows `/documents/`, as it was sent: an encoded slash does not part segments."""
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A path with names in it, and the routes of its methods."""
+
+    expression: re.Pattern[bytes]
+    hint: bytes
+    """What every path that matches contains: most do not, and need no further look."""
+    by_method: Mapping[str, Route]
+    is_shared: bool
+
+    def match(self, raw: bytes) -> dict[str, bytes] | None:
+        if self.hint not in raw:
+            return None
+        match = self.expression.fullmatch(raw)
+        return None if match is None else match.groupdict()
+
+    @property
+    def allowed(self) -> str:
+        return ", ".join(method for method in self.by_method if method != "HEAD")
+
+
+def patterns_of(routes: Sequence[Route]) -> list[Pattern]:
+    """In the order of the routes: the first one that matches counts."""
+    by_path: dict[str, list[Route]] = {}
+    for route in routes:
+        by_path.setdefault(route.path, []).append(route)
+    return [
+        Pattern(
+            _expression(path),
+            hint=max(re.split(r"\{\w+\}", path)[1:], key=len).encode(),
+            by_method=_by_method(known),
+            is_shared=any(route.is_shared for route in known),
+        )
+        for path, known in by_path.items()
+    ]
+
+
+def _expression(path: str) -> re.Pattern[bytes]:
+    parts = re.split(r"\{(\w+)\}", path)  # texts and names take turns
+    expression = re.escape(parts[0].encode())
+    for name, text in zip(parts[1::2], parts[2::2], strict=True):
+        expression += b"(?P<%s>%s)" % (name.encode(), _SEGMENTS.get(name, b"[^/]+"))
+        expression += re.escape(text.encode())
+    return re.compile(expression, re.DOTALL)
+
+
+def _fixed_start(path: str) -> str:
+    return path[: path.index("{")]
+
+
+def _by_method(routes: Iterable[Route]) -> dict[str, Route]:
+    by_method: dict[str, Route] = {route.method: route for route in routes}
+    if "GET" in by_method:
+        by_method["HEAD"] = by_method["GET"]
+    return by_method
+
+
+def _raw_path(scope: HttpScope, start: str) -> bytes:
+    """The path as it was sent: an encoded slash does not part segments."""
     raw: bytes = scope.get("raw_path") or scope["path"].encode()
     # `/%64ocuments/…` leads here too, but what follows would not be where it is looked for.
-    if not raw.startswith(DOCUMENTS_PATH.encode()):
-        raise NotFound("Nothing is served at this URL; write /documents/ plainly.")
-    return raw.partition(b"?")[0][len(DOCUMENTS_PATH) :].split(b"/")
+    if not raw.startswith(start.encode()):
+        raise NotFound(f"Nothing is served at this URL; write {start} plainly.")
+    return raw.partition(b"?")[0]
 
 
-def _revisions_tail(segments: list[bytes]) -> int | None:
-    """How many segments at the end speak of revisions, or None."""
-    for count in (1, 2, 3):
-        if len(segments) > count and segments[-count] == b"revisions":
-            rest = segments[len(segments) - count + 1 :]
-            if not rest or rest == [b"diff"] or (rest[0].isdigit() and rest[1:] in _AFTER_NUMBER):
-                return count
-    return None
+def _decoded(name: str, value: bytes, is_text: bool) -> str | int:
+    if name in _NUMBERS:
+        return value.decode("ascii") if is_text else _whole_number(value)
+    try:
+        return unquote_to_bytes(value).decode()
+    except UnicodeDecodeError:
+        raise BadRequest("The URL is not valid UTF-8.", field=name) from None
 
 
 def _whole_number(digits: bytes) -> int:
     if len(digits) > len(str(REVISION_MAX)):
         raise InvalidArgument("The revision is not a number a document can have.", field="revision")
     return int(digits)
-
-
-def _decoded(segments: list[bytes]) -> str:
-    try:
-        return unquote_to_bytes(b"/".join(segments)).decode()
-    except UnicodeDecodeError:
-        raise BadRequest("The URL is not valid UTF-8.", field="path") from None
 
 
 def _query(scope: HttpScope) -> dict[str, Any]:
@@ -267,8 +270,11 @@ def _pairs(text: str) -> list[tuple[str, str]]:
     return [part.partition("=")[::2] for part in parts if part]
 
 
-def _joined(arguments: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+def _joined(arguments: dict[str, Any], in_path: dict[str, Any]) -> dict[str, Any]:
     """What the URL's path says cannot be said again, differently, beside it."""
-    if "path" in known and not arguments.keys().isdisjoint({"path", "document_id", *known}):
+    if not in_path:
+        return arguments
+    taken = {*in_path, "document_id"} if "path" in in_path else in_path.keys()
+    if not arguments.keys().isdisjoint(taken):
         raise BadRequest("The path is in the URL already.", field="path")
-    return {**arguments, **known}
+    return {**arguments, **in_path}

@@ -4,36 +4,44 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from zibaldone.errors import ConfigurationError, NotConfigured, ZibaldoneError
+from zibaldone.errors import ConfigurationError, NotConfigured
 from zibaldone.protocol.surface import Surface
 from zibaldone.settings import Settings
-from zibaldone.store.port import Store
-from zibaldone.tools.profiles import Profile, all_profiles
+from zibaldone.tools.catalogue import Catalogue
 from zibaldone.tools.spec import Runtime
 from zibaldone.web.app import App, Serving, build_app
 from zibaldone.web.auth import Authenticator, AuthRules
 from zibaldone.web.gate import Gate
-from zibaldone.web.guard import Background, GuardRules
+from zibaldone.web.guard import GuardRules
 from zibaldone.web.issuer import IssuerKeys
 from zibaldone.web.oauth import TokenVerifier
 from zibaldone.web.resource import ProtectedResource
+from zibaldone.web.routes import ROUTES, Route
+from zibaldone.wiring.background import build_supervisor
+from zibaldone.wiring.catalogue import build_catalogue
 
 _log = logging.getLogger("zibaldone.wiring")
 
 
 def build_application(
-    settings: Settings, runtime: Runtime, *, surface: type[Surface] = Surface
+    settings: Settings,
+    runtime: Runtime,
+    *,
+    catalogue: Catalogue | None = None,
+    routes: Sequence[Route] = ROUTES,
+    surface: type[Surface] = Surface,
 ) -> App:
     """`surface` is the class that offers a profile to MCP clients."""
-    profiles = all_profiles(settings.profiles)
-    _require_known(settings.capability_routes, profiles)
-    auth_rules = _auth_rules(settings, profiles)
+    if catalogue is None:
+        catalogue = build_catalogue(settings)
+    _require_known(settings.capability_routes, catalogue)
+    auth_rules = _auth_rules(settings, catalogue)
     serving = Serving(
         runtime=runtime,
+        catalogue=catalogue,
         authenticator=Authenticator(runtime.store, auth_rules),
         gate=Gate(settings.limits.requests_max, settings.limits.requests_per_key_max),
         guard=GuardRules(
@@ -41,33 +49,20 @@ def build_application(
             allowed_hosts=_own_hosts(settings),
             allowed_origins=settings.allowed_origins,
         ),
-        surfaces=[surface(profile) for profile in profiles],
+        routes=routes,
+        surfaces=[surface(profile, catalogue) for profile in catalogue.profiles],
         capability_routes=settings.capability_routes,
         notification_status=settings.notification_status,
         extra_routes={} if auth_rules.resource is None else auth_rules.resource.routes(),
-        background=_background(runtime),
+        background=build_supervisor(runtime),
     )
     return build_app(serving)
 
 
-def _background(runtime: Runtime) -> tuple[Background, ...]:
-    if runtime.index is None or runtime.embedder is None:
-        return ()
-    return (runtime.index.run, partial(_prepare_model, runtime.store, runtime.embedder.identity))
-
-
-async def _prepare_model(store: Store, identity: str) -> None:
-    """Ahead of the first search, which would have to wait otherwise."""
-    try:
-        await store.prepare_model(identity)
-    except ZibaldoneError as error:
-        _log.warning("the vectors were not prepared: %s [%s]", error.message, error.code)
-
-
-def _auth_rules(settings: Settings, profiles: Sequence[Profile]) -> AuthRules:
+def _auth_rules(settings: Settings, catalogue: Catalogue) -> AuthRules:
     if not settings.oauth_issuer:
         return AuthRules(open_full_profile=settings.public_full_profile)
-    resource = ProtectedResource(settings.public_url, settings.oauth_issuer, tuple(profiles))
+    resource = ProtectedResource(settings.public_url, settings.oauth_issuer, catalogue)
     try:
         keys = IssuerKeys(settings.oauth_issuer, settings.limits)
         verify_token = TokenVerifier(keys, resource, settings.oauth_audience)
@@ -86,8 +81,8 @@ def _own_hosts(settings: Settings) -> tuple[str, ...]:
     return (*settings.allowed_hosts, settings.host, *((public,) if public else ()))
 
 
-def _require_known(routes: dict[str, Any], profiles: Sequence[Profile]) -> None:
-    names = {profile.name for profile in profiles}
+def _require_known(routes: dict[str, Any], catalogue: Catalogue) -> None:
+    names = {profile.name for profile in catalogue.profiles}
     for word, profile in routes.items():
         if profile not in names:
             raise ConfigurationError(

@@ -9,6 +9,7 @@ from zibaldone.find.query_vector import QueryVectors
 from zibaldone.index.worker import IndexWorker
 from zibaldone.ingest.convert import Converter
 from zibaldone.ingest.fetch import Fetcher
+from zibaldone.jobs.runner import JobRunner
 from zibaldone.settings import Settings
 from zibaldone.store.open import open_store, store_url
 from zibaldone.tools.spec import Runtime
@@ -25,6 +26,7 @@ def build_runtime(settings: Settings) -> Runtime:
         query_vectors=QueryVectors(embedder),
         embedder=embedder,
         index=None if embedder is None else IndexWorker(store, embedder),
+        jobs=JobRunner(store, {}),
         fetcher=Fetcher(
             roots=settings.ingest_roots,
             hosts=settings.ingest_hosts,

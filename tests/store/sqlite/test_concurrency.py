@@ -137,7 +137,7 @@ from pathlib import Path
 from zibaldone import settings
 from zibaldone.wiring.runtime import build_runtime
 from zibaldone.access.principal import LOCAL
-from zibaldone.tools.call import call
+from zibaldone.tools.call import call_tool
 from zibaldone.tools.documents import patch_document, upload_document
 from zibaldone.tools.spec import Call
 
@@ -147,9 +147,9 @@ runtime = build_runtime(settings.load({"data": sys.argv[1]}))
 async def write():
     made = Call(runtime, LOCAL)
     for number in range(count):
-        await call(upload_document.TOOL, made,
+        await call_tool(upload_document.TOOL, made,
                    {"path": f"from/{name}/{number:03}", "content": f"{name} {number}"})
-        await call(patch_document.TOOL, made,
+        await call_tool(patch_document.TOOL, made,
                    {"path": "shared", "old_str": f"<{name} {number}>", "new_str": f"<{name} done>"})
 
 print("ready", flush=True)

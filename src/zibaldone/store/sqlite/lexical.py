@@ -11,7 +11,7 @@ import orjson
 from zibaldone.access.principal import Tenant
 from zibaldone.limits import (
     LEXICAL_ENOUGH,
-    LEXICAL_EXACT_PASSAGES_MAX,
+    LEXICAL_EXACT_CHUNKS_MAX,
     LEXICAL_RANKED_MAX,
 )
 from zibaldone.model.query import NO_FILTER, Filter, Query
@@ -44,7 +44,7 @@ class Lexical:
         values = filter_values(self._tenant, wanted)
         if query.is_empty or values is None:
             return []
-        if self._newest_chunk() <= LEXICAL_EXACT_PASSAGES_MAX:
+        if self._newest_chunk() <= LEXICAL_EXACT_CHUNKS_MAX:
             return self._best(to_fts5(query), values, limit, offset)
         last = offset + limit
         hits = self._best_in_tiers(query, values, last, last if enough is None else enough)

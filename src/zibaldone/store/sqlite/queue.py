@@ -90,6 +90,12 @@ class QueueUpkeep:
             for job_key, cancel_requested in self._each_owner("renew", leases, until_us=until_us)
         }
 
+    def held(self, leases: Iterable[LeasedJob]) -> dict[int, bool]:
+        return {
+            job_key: bool(cancel_requested)
+            for job_key, cancel_requested in self._each_owner("held", leases)
+        }
+
     def progress(self, lease: LeasedJob, progress: Progress) -> bool | None:
         values = {
             "job_key": lease.job_key,

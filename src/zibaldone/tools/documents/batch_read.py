@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any, Literal
+
 from pydantic import Field
+from typing_extensions import TypedDict
 
 from zibaldone.errors import ResponseTooLarge, ZibaldoneError
 from zibaldone.keep.commit import live_document
@@ -10,8 +13,8 @@ from zibaldone.keep.reads import preview
 from zibaldone.limits import BATCH_PATHS_MAX
 from zibaldone.store.port import Reader
 from zibaldone.text import normalize
-from zibaldone.tools.documents.fields import shown
-from zibaldone.tools.spec import Answer, Arguments, Call, ToolSpec
+from zibaldone.tools.documents.fields import WholeDocument, document_info
+from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
 
 class BatchRead(Arguments):
@@ -19,29 +22,54 @@ class BatchRead(Arguments):
     full: bool = Field(False, description="Whole bodies instead of the first 500 characters")
 
 
-async def handle(call: Call, given: BatchRead) -> Answer:
+class ItemRead(WholeDocument):
+    path: str
+    """As it was asked for."""
+    status: Literal["ok"]
+
+
+class ItemError(TypedDict):
+    code: str
+    status: int
+    message: str
+    details: dict[str, Any]
+
+
+class ItemFailed(TypedDict):
+    path: str
+    status: Literal["error"]
+    error: ItemError
+
+
+class Batch(TypedDict):
+    items: list[ItemRead | ItemFailed]
+    count: int
+    truncated: bool
+
+
+async def handle(call: Call, given: BatchRead) -> Batch:
     bytes_max = call.runtime.limits.batch_response_bytes_max
 
-    def read_all(reader: Reader) -> Answer:
-        items: list[Answer] = []
+    def read_all(reader: Reader) -> Batch:
+        items: list[ItemRead | ItemFailed] = []
         left_bytes = bytes_max
+        is_cut = False
         for path in given.paths:
             try:
                 item = _item(reader, path, given.full, left_bytes)
-                left_bytes -= len(item["content"].encode())
             except ZibaldoneError as error:
-                item = {"path": path, "status": "error", "error": error.as_dict()}
+                items.append({"path": path, "status": "error", "error": _item_error(error)})
+                is_cut = is_cut or isinstance(error, ResponseTooLarge)
+                continue
             items.append(item)
-        is_cut = any(
-            item.get("truncated") or item.get("error", {}).get("code") == ResponseTooLarge.code
-            for item in items
-        )
+            left_bytes -= len(item["content"].encode())
+            is_cut = is_cut or item["truncated"]
         return {"items": items, "count": len(items), "truncated": is_cut}
 
     return await call.runtime.store.read(call.principal.tenant, read_all)
 
 
-def _item(reader: Reader, path: str, full: bool, left_bytes: int) -> Answer:
+def _item(reader: Reader, path: str, full: bool, left_bytes: int) -> ItemRead:
     document = live_document(reader, normalize.document_id(path, "paths"))
     part = preview(document.body)
     content = document.body if full else part.text
@@ -53,10 +81,19 @@ def _item(reader: Reader, path: str, full: bool, left_bytes: int) -> Answer:
     return {
         "path": path,
         "status": "ok",
-        **shown(document),
+        **document_info(document),
         "content": content,
         "content_length": len(document.body),
         "truncated": part.truncated and not full,
+    }
+
+
+def _item_error(error: ZibaldoneError) -> ItemError:
+    return {
+        "code": error.code,
+        "status": error.status,
+        "message": error.message,
+        "details": dict(error.details),
     }
 
 
@@ -65,6 +102,7 @@ TOOL = ToolSpec(
     title="Read several documents",
     description="Read 1-20 documents at once; each item is ok or says what is wrong with it.",
     arguments=BatchRead,
+    result=Batch,
     effect="read",
     handler=handle,
 )

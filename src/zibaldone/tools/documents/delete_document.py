@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from zibaldone.access.decide import require_document
 from zibaldone.keep.delete import delete
 from zibaldone.text import normalize
-from zibaldone.tools.documents.fields import DocumentPath, LastKnownRevision, written
-from zibaldone.tools.spec import Answer, Arguments, Call, ToolSpec
+from zibaldone.tools.documents.fields import DocumentPath, LastKnownRevision, Written
+from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
 
 class DeleteDocument(Arguments):
@@ -14,16 +13,15 @@ class DeleteDocument(Arguments):
     last_known_revision: LastKnownRevision = None
 
 
-async def handle(call: Call, given: DeleteDocument) -> Answer:
+async def handle(call: Call, given: DeleteDocument) -> Written:
     document_id = normalize.document_id(given.path)
-    require_document(call.principal, document_id)
     document = await call.runtime.store.write(
         call.principal.tenant,
         lambda writer: delete(
             writer, document_id, call.actor, last_known_revision=given.last_known_revision
         ),
     )
-    return written(document, "deleted")
+    return {"id": document_id, "status": "deleted", "revision": document.revision}
 
 
 TOOL = ToolSpec(
@@ -31,6 +29,8 @@ TOOL = ToolSpec(
     title="Delete a document",
     description="Delete a document. Its history is kept and an operator can restore it.",
     arguments=DeleteDocument,
+    result=Written,
     effect="delete",
     handler=handle,
+    document=lambda given: given.path,
 )

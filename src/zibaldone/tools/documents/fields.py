@@ -1,13 +1,15 @@
-"""Arguments that several document tools share, and how a document is shown."""
+"""Arguments that several document tools share, and how a document is described in answers."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import AliasChoices, Field
+from typing_extensions import TypedDict
 
 from zibaldone.limits import REVISION_MAX, TAGS_MAX
-from zibaldone.model.document import Document
+from zibaldone.model.document import Document, VectorStatus
 from zibaldone.model.instant import to_iso
 
 DocumentPath = Annotated[
@@ -29,9 +31,39 @@ LastKnownRevision = Annotated[
 ]
 
 
-def shown(document: Document) -> dict[str, Any]:
+class DocumentInfo(TypedDict):
     """Everything of a document but its body."""
-    answer = {
+
+    document_id: str
+    parent_id: str | None
+    title: str
+    tags: list[str]
+    revision: int
+    mime: str
+    metadata: Mapping[str, Any]
+    created_at: str
+    updated_at: str
+    updated_by: str
+    vector_status: VectorStatus
+    vector_error: NotRequired[str]
+
+
+class WholeDocument(DocumentInfo):
+    content: str
+    content_length: int
+    truncated: bool
+
+
+class Written(TypedDict):
+    """The answer to a write."""
+
+    id: str
+    status: Literal["created", "updated", "patched", "deleted", "restored"]
+    revision: int
+
+
+def document_info(document: Document) -> DocumentInfo:
+    info: DocumentInfo = {
         "document_id": document.document_id,
         "parent_id": document.parent_id,
         "title": document.title,
@@ -45,10 +77,5 @@ def shown(document: Document) -> dict[str, Any]:
         "vector_status": document.vector_status,
     }
     if document.vector_error is not None:
-        answer["vector_error"] = document.vector_error
-    return answer
-
-
-def written(document: Document, status: str, **more: Any) -> dict[str, Any]:
-    """The answer to a write."""
-    return {"id": document.document_id, "status": status, "revision": document.revision, **more}
+        info["vector_error"] = document.vector_error
+    return info

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
-from zibaldone.find.related import related
+from zibaldone.find.related import Related, related
 from zibaldone.keep.commit import live_document
-from zibaldone.keep.reads import Range, excerpt, preview
+from zibaldone.keep.reads import Excerpt, Range, excerpt, preview
 from zibaldone.limits import READ_CHARS_MAX, READ_LINES_MAX
 from zibaldone.model.document import Document
 from zibaldone.text import normalize
-from zibaldone.tools.documents.fields import DocumentPath, shown
-from zibaldone.tools.spec import Answer, Arguments, Call, ToolSpec
+from zibaldone.tools.documents.fields import DocumentPath, WholeDocument, document_info
+from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
 
 class GetDocument(Arguments):
@@ -23,30 +24,42 @@ class GetDocument(Arguments):
     related: bool = Field(True, description="Add up to 3 related documents")
 
 
-async def handle(call: Call, given: GetDocument) -> Answer:
+class PartExtras(TypedDict, total=False):
+    next_line: int
+    next_char: int
+    related: list[Related]
+
+
+class DocumentPart(WholeDocument, PartExtras):
+    pass
+
+
+async def handle(call: Call, given: GetDocument) -> DocumentPart:
     document_id = normalize.document_id(given.path)
     tenant, store = call.principal.tenant, call.runtime.store
-    document = store.read_now(tenant, lambda reader: live_document(reader, document_id))
-    answer = _shown_part(document, given)
-    if given.related:
-        found = await store.read(tenant, lambda reader: related(reader, document))
-        answer["related"] = found
-    return answer
-
-
-def _shown_part(document: Document, given: GetDocument) -> Answer:
-    wanted = Range(given.from_line, given.line_count, given.from_char, given.char_count)
-    is_whole = wanted == Range()
-    part = preview(document.body) if is_whole else excerpt(document.body, wanted)
-    answer = shown(document)
-    answer["content"] = part.text
-    answer["content_length"] = len(document.body)
-    answer["truncated"] = part.truncated
+    document = await store.read(
+        tenant, lambda reader: live_document(reader, document_id), is_small=True
+    )
+    part = _part(document, given)
+    extras: PartExtras = {}
     if part.next_line is not None:
-        answer["next_line"] = part.next_line
+        extras["next_line"] = part.next_line
     if part.next_char is not None:
-        answer["next_char"] = part.next_char
-    return answer
+        extras["next_char"] = part.next_char
+    if given.related:
+        extras["related"] = await store.read(tenant, lambda reader: related(reader, document))
+    return {
+        **document_info(document),
+        "content": part.text,
+        "content_length": len(document.body),
+        "truncated": part.truncated,
+        **extras,
+    }
+
+
+def _part(document: Document, given: GetDocument) -> Excerpt:
+    wanted = Range(given.from_line, given.line_count, given.from_char, given.char_count)
+    return preview(document.body) if wanted == Range() else excerpt(document.body, wanted)
 
 
 TOOL = ToolSpec(
@@ -57,6 +70,8 @@ TOOL = ToolSpec(
         "documents; or any range of lines or characters."
     ),
     arguments=GetDocument,
+    result=DocumentPart,
     effect="read",
     handler=handle,
+    is_missing_an_answer=True,
 )

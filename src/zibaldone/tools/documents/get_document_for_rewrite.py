@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from zibaldone.keep.commit import live_document
 from zibaldone.text import normalize
-from zibaldone.tools.documents.fields import DocumentPath, shown
-from zibaldone.tools.spec import Answer, Arguments, Call, ToolSpec
+from zibaldone.tools.documents.fields import DocumentPath, WholeDocument, document_info
+from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
 
 class GetDocumentForRewrite(Arguments):
     path: DocumentPath
 
 
-def handle(call: Call, given: GetDocumentForRewrite) -> Answer:
+async def handle(call: Call, given: GetDocumentForRewrite) -> WholeDocument:
     document_id = normalize.document_id(given.path)
-    document = call.runtime.store.read_now(
-        call.principal.tenant, lambda reader: live_document(reader, document_id)
+    document = await call.runtime.store.read(
+        call.principal.tenant, lambda reader: live_document(reader, document_id), is_small=True
     )
-    answer = shown(document)
-    answer["content"] = document.body
-    answer["content_length"] = len(document.body)
-    answer["truncated"] = False
-    return answer
+    return {
+        **document_info(document),
+        "content": document.body,
+        "content_length": len(document.body),
+        "truncated": False,
+    }
 
 
 TOOL = ToolSpec(
@@ -29,6 +30,7 @@ TOOL = ToolSpec(
     title="Read a whole document",
     description="Read a document's whole body and its revision, before rewriting it.",
     arguments=GetDocumentForRewrite,
+    result=WholeDocument,
     effect="read",
     handler=handle,
 )

@@ -1,20 +1,23 @@
-"""document_history, document_diff, restore_document: the way a document came, and the way back.
+"""document_history, document_revision, document_diff, restore_document: earlier revisions.
 
 Not listed on the MCP profiles of the seed; REST and the command line use them.
 """
 
 from __future__ import annotations
 
-from pydantic import Field
+from collections.abc import Mapping
+from typing import Any
 
-from zibaldone.access.decide import require_document
+from pydantic import Field
+from typing_extensions import TypedDict
+
 from zibaldone.keep import revisions
 from zibaldone.limits import HISTORY_LIMIT_DEFAULT, HISTORY_LIMIT_MAX, REVISION_MAX
-from zibaldone.model.document import Revision
+from zibaldone.model.document import Operation, Revision
 from zibaldone.model.instant import to_iso
 from zibaldone.text import normalize
-from zibaldone.tools.documents.fields import DocumentPath, LastKnownRevision, written
-from zibaldone.tools.spec import Answer, Arguments, Call, ToolSpec
+from zibaldone.tools.documents.fields import DocumentPath, LastKnownRevision, Written
+from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
 
 class DocumentHistory(Arguments):
@@ -42,7 +45,41 @@ class RestoreDocument(Arguments):
     last_known_revision: LastKnownRevision = None
 
 
-def _shown(revision: Revision) -> Answer:
+class RevisionInfo(TypedDict):
+    revision: int
+    operation: Operation
+    written_at: str
+    written_by: str
+    title: str
+    content_length: int
+
+
+class History(TypedDict):
+    document_id: str
+    revisions: list[RevisionInfo]
+    next_before: int | None
+
+
+class WholeRevision(RevisionInfo):
+    document_id: str
+    tags: list[str]
+    mime: str
+    metadata: Mapping[str, Any]
+    content: str
+
+
+class Diff(TypedDict):
+    document_id: str
+    older: int
+    newer: int
+    diff: str
+
+
+class Restored(Written):
+    restored_from: int
+
+
+def _revision_info(revision: Revision) -> RevisionInfo:
     return {
         "revision": revision.revision,
         "operation": revision.operation,
@@ -53,7 +90,7 @@ def _shown(revision: Revision) -> Answer:
     }
 
 
-async def handle_history(call: Call, given: DocumentHistory) -> Answer:
+async def handle_history(call: Call, given: DocumentHistory) -> History:
     document_id = normalize.document_id(given.path)
     page, next_before = await call.runtime.store.read(
         call.principal.tenant,
@@ -63,28 +100,28 @@ async def handle_history(call: Call, given: DocumentHistory) -> Answer:
     )
     return {
         "document_id": document_id,
-        "revisions": [_shown(revision) for revision in page],
+        "revisions": [_revision_info(revision) for revision in page],
         "next_before": next_before,
     }
 
 
-async def handle_revision(call: Call, given: DocumentRevision) -> Answer:
+async def handle_revision(call: Call, given: DocumentRevision) -> WholeRevision:
     document_id = normalize.document_id(given.path)
-    found = await call.runtime.store.read(
+    revision = await call.runtime.store.read(
         call.principal.tenant,
         lambda reader: revisions.revision(reader, document_id, given.revision),
     )
     return {
         "document_id": document_id,
-        **_shown(found),
-        "tags": list(found.tags),
-        "mime": found.mime,
-        "metadata": found.metadata,
-        "content": found.body,
+        **_revision_info(revision),
+        "tags": list(revision.tags),
+        "mime": revision.mime,
+        "metadata": revision.metadata,
+        "content": revision.body,
     }
 
 
-async def handle_diff(call: Call, given: DocumentDiff) -> Answer:
+async def handle_diff(call: Call, given: DocumentDiff) -> Diff:
     document_id = normalize.document_id(given.path)
     text = await call.runtime.store.read(
         call.principal.tenant,
@@ -98,9 +135,8 @@ async def handle_diff(call: Call, given: DocumentDiff) -> Answer:
     }
 
 
-async def handle_restore(call: Call, given: RestoreDocument) -> Answer:
+async def handle_restore(call: Call, given: RestoreDocument) -> Restored:
     document_id = normalize.document_id(given.path)
-    require_document(call.principal, document_id)
     document = await call.runtime.store.write(
         call.principal.tenant,
         lambda writer: revisions.restore(
@@ -111,7 +147,12 @@ async def handle_restore(call: Call, given: RestoreDocument) -> Answer:
             last_known_revision=given.last_known_revision,
         ),
     )
-    return written(document, "restored", restored_from=given.revision)
+    return {
+        "id": document_id,
+        "status": "restored",
+        "revision": document.revision,
+        "restored_from": given.revision,
+    }
 
 
 HISTORY = ToolSpec(
@@ -119,6 +160,7 @@ HISTORY = ToolSpec(
     title="History of a document",
     description="List a document's revisions, newest first.",
     arguments=DocumentHistory,
+    result=History,
     effect="read",
     handler=handle_history,
 )
@@ -127,6 +169,7 @@ REVISION = ToolSpec(
     title="One revision",
     description="Read one revision of a document, whole.",
     arguments=DocumentRevision,
+    result=WholeRevision,
     effect="read",
     handler=handle_revision,
 )
@@ -135,6 +178,7 @@ DIFF = ToolSpec(
     title="Difference of two revisions",
     description="Show what changed between two revisions, as a unified diff.",
     arguments=DocumentDiff,
+    result=Diff,
     effect="read",
     handler=handle_diff,
 )
@@ -143,6 +187,8 @@ RESTORE = ToolSpec(
     title="Restore a revision",
     description="Make an earlier revision the newest; also brings back a deleted document.",
     arguments=RestoreDocument,
+    result=Restored,
     effect="write",
     handler=handle_restore,
+    document=lambda given: given.path,
 )

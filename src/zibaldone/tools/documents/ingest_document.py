@@ -6,13 +6,12 @@ from typing import Any
 
 from pydantic import AliasChoices, Field
 
-from zibaldone.access.decide import require_document
 from zibaldone.errors import InvalidArgument
 from zibaldone.keep.create import NewDocument, create
 from zibaldone.model.extracted import Extracted
 from zibaldone.text import normalize
-from zibaldone.tools.documents.fields import Tags, written
-from zibaldone.tools.spec import Answer, Arguments, Call, ToolSpec
+from zibaldone.tools.documents.fields import Tags, Written
+from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
 
 class IngestDocument(Arguments):
@@ -30,7 +29,11 @@ class IngestDocument(Arguments):
     metadata: dict[str, Any] = {}
 
 
-async def handle(call: Call, given: IngestDocument) -> Answer:
+class Ingested(Written):
+    content_length: int
+
+
+async def handle(call: Call, given: IngestDocument) -> Ingested:
     if (given.source is None) == (given.text is None):
         raise InvalidArgument("Give source or text, one of them.", field="source")
     if given.text is not None:
@@ -49,7 +52,7 @@ async def handle(call: Call, given: IngestDocument) -> Answer:
         await call.progress(2, 3, "keeping it")
         origin = {"origin": fetched.origin}
     document_id = normalize.document_id(given.path or f"ingested/{name}")
-    require_document(call.principal, document_id)
+    call.require_document(document_id)  # of a path that is made from the file's name
     new = NewDocument(
         document_id=document_id,
         body=extracted.text,
@@ -62,7 +65,12 @@ async def handle(call: Call, given: IngestDocument) -> Answer:
     document, is_new = await call.runtime.store.write(
         call.principal.tenant, lambda writer: create(writer, new, call.actor, limits, upsert=True)
     )
-    return written(document, "created" if is_new else "updated", content_length=len(extracted.text))
+    return {
+        "id": document_id,
+        "status": "created" if is_new else "updated",
+        "revision": document.revision,
+        "content_length": len(extracted.text),
+    }
 
 
 TOOL = ToolSpec(
@@ -72,8 +80,10 @@ TOOL = ToolSpec(
         "Turn a file or URL (Markdown, HTML, PDF, DOCX, text) the operator allowed into a document."
     ),
     arguments=IngestDocument,
+    result=Ingested,
     effect="write",
     handler=handle,
+    document=lambda given: given.path,
     idempotent=True,
     reports_progress=True,
 )

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, NotRequired, cast
 
 import orjson
 from pydantic import AliasChoices, Field
 from pydantic.json_schema import SkipJsonSchema
+from typing_extensions import TypedDict
 
 from zibaldone.errors import InvalidArgument
 from zibaldone.keep.reads import list_page
 from zibaldone.limits import LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX, LIST_OFFSET_MAX
 from zibaldone.text import normalize
-from zibaldone.tools.spec import Answer, Arguments, Call, ToolSpec
+from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
 
 class ListDocuments(Arguments):
@@ -28,7 +29,25 @@ class ListDocuments(Arguments):
     """Asked for by some clients; a full count is not offered, and asking changes nothing."""
 
 
-def handle(call: Call, given: ListDocuments) -> Answer:
+class ListedDocument(TypedDict):
+    document_id: str
+    parent_id: str | None
+    title: str
+    tags: list[str]
+    revision: int
+
+
+class DocumentList(TypedDict):
+    items: list[ListedDocument]
+    count: int
+    returned_count: int
+    truncated: bool
+    next_offset: int | None
+    next_cursor: NotRequired[str]
+    hint: NotRequired[str]
+
+
+async def handle(call: Call, given: ListDocuments) -> DocumentList:
     if given.offset > LIST_OFFSET_MAX:
         raise InvalidArgument(
             f"offset too large (over {LIST_OFFSET_MAX}): use a narrower prefix, or cursor.",
@@ -38,7 +57,7 @@ def handle(call: Call, given: ListDocuments) -> Answer:
     if given.cursor is not None and given.offset:
         raise InvalidArgument("Give offset or cursor, not both.", field="cursor")
     prefix = normalize.prefix(given.prefix)
-    page = call.runtime.store.read_now(
+    page = await call.runtime.store.read(
         call.principal.tenant,
         lambda reader: list_page(
             reader,
@@ -48,9 +67,11 @@ def handle(call: Call, given: ListDocuments) -> Answer:
             cursor=given.cursor,
             bytes_max=call.runtime.limits.list_response_bytes_max,
         ),
+        is_small=True,
     )
-    answer: Answer = {
-        "items": orjson.Fragment(page.items_json),
+    answer: DocumentList = {
+        # JSON that the store has written already: making values of it would only cost time.
+        "items": cast("list[ListedDocument]", orjson.Fragment(page.items_json)),
         "count": page.count,
         "returned_count": page.count,
         "truncated": page.truncated,
@@ -71,6 +92,7 @@ TOOL = ToolSpec(
         "page; next_offset (or next_cursor) gives the next one, null means the end."
     ),
     arguments=ListDocuments,
+    result=DocumentList,
     effect="read",
     handler=handle,
 )

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from zibaldone.access.decide import require_document
 from zibaldone.errors import InvalidArgument
 from zibaldone.keep.patch import Replacement, patch
 from zibaldone.limits import PATCH_REPLACEMENTS_MAX
 from zibaldone.text import normalize
-from zibaldone.tools.documents.fields import DocumentPath, LastKnownRevision, written
-from zibaldone.tools.spec import Answer, Arguments, Call, ToolSpec
+from zibaldone.tools.documents.fields import DocumentPath, LastKnownRevision, Written
+from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
 
 class PatchReplacement(Arguments):
@@ -30,8 +29,15 @@ class PatchDocument(Arguments):
     last_known_revision: LastKnownRevision = None
 
 
+class Patched(Written):
+    replaced: int
+    """Places that were replaced."""
+
+
 def _replacements(given: PatchDocument) -> list[Replacement]:
-    several = [Replacement(one.old_str, one.new_str, one.replace_all) for one in given.replacements]
+    several = [
+        Replacement(edit.old_str, edit.new_str, edit.replace_all) for edit in given.replacements
+    ]
     if given.old_str is None and given.new_str is None and several:
         return several
     if given.old_str is None:
@@ -45,9 +51,8 @@ def _replacements(given: PatchDocument) -> list[Replacement]:
     return [Replacement(given.old_str, given.new_str, given.replace_all)]
 
 
-async def handle(call: Call, given: PatchDocument) -> Answer:
+async def handle(call: Call, given: PatchDocument) -> Patched:
     document_id = normalize.document_id(given.path)
-    require_document(call.principal, document_id)
     replacements = _replacements(given)
     document, count = await call.runtime.store.write(
         call.principal.tenant,
@@ -60,7 +65,12 @@ async def handle(call: Call, given: PatchDocument) -> Answer:
             last_known_revision=given.last_known_revision,
         ),
     )
-    return written(document, "patched", replaced=count)
+    return {
+        "id": document_id,
+        "status": "patched",
+        "revision": document.revision,
+        "replaced": count,
+    }
 
 
 TOOL = ToolSpec(
@@ -71,6 +81,8 @@ TOOL = ToolSpec(
         "more than once, NOT_FOUND_IN_CONTENT if never."
     ),
     arguments=PatchDocument,
+    result=Patched,
     effect="write",
     handler=handle,
+    document=lambda given: given.path,
 )

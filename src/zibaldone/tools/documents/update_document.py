@@ -6,12 +6,11 @@ from typing import Any
 
 from pydantic import Field
 
-from zibaldone.access.decide import require_document
 from zibaldone.errors import InvalidArgument
 from zibaldone.keep.update import Changes, update
 from zibaldone.text import normalize
-from zibaldone.tools.documents.fields import DocumentPath, LastKnownRevision, Mime, Tags, written
-from zibaldone.tools.spec import Answer, Arguments, Call, ToolSpec
+from zibaldone.tools.documents.fields import DocumentPath, LastKnownRevision, Mime, Tags, Written
+from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
 
 class UpdateDocument(Arguments):
@@ -25,9 +24,8 @@ class UpdateDocument(Arguments):
     last_known_revision: LastKnownRevision = None
 
 
-async def handle(call: Call, given: UpdateDocument) -> Answer:
+async def handle(call: Call, given: UpdateDocument) -> Written:
     document_id = normalize.document_id(given.path)
-    require_document(call.principal, document_id)
     changes = Changes(
         body=given.content,
         title=given.title,
@@ -51,7 +49,7 @@ async def handle(call: Call, given: UpdateDocument) -> Answer:
             last_known_revision=given.last_known_revision,
         ),
     )
-    return written(document, "updated")
+    return {"id": document_id, "status": "updated", "revision": document.revision}
 
 
 TOOL = ToolSpec(
@@ -62,6 +60,8 @@ TOOL = ToolSpec(
         "For small edits use patch_document."
     ),
     arguments=UpdateDocument,
+    result=Written,
     effect="write",
     handler=handle,
+    document=lambda given: given.path,
 )

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
-from zibaldone.access.decide import require_document
 from zibaldone.keep.create import NewDocument, create
 from zibaldone.text import normalize
-from zibaldone.tools.documents.fields import DocumentPath, Mime, Tags, written
-from zibaldone.tools.spec import Answer, Arguments, Call, ToolSpec
+from zibaldone.tools.documents.fields import DocumentPath, Mime, Tags, Written
+from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
 
 class UploadDocument(Arguments):
@@ -24,9 +23,8 @@ class UploadDocument(Arguments):
     upsert: bool = Field(False, description="Overwrite a document that exists")
 
 
-async def handle(call: Call, given: UploadDocument) -> Answer:
+async def handle(call: Call, given: UploadDocument) -> Written:
     document_id = normalize.document_id(given.path)
-    require_document(call.principal, document_id)
     new = NewDocument(
         document_id=document_id,
         body=given.content,
@@ -43,7 +41,8 @@ async def handle(call: Call, given: UploadDocument) -> Answer:
         call.principal.tenant,
         lambda writer: create(writer, new, call.actor, limits, upsert=given.upsert),
     )
-    return written(document, "created" if is_new else "updated")
+    status: Literal["created", "updated"] = "created" if is_new else "updated"
+    return {"id": document_id, "status": status, "revision": document.revision}
 
 
 TOOL = ToolSpec(
@@ -54,6 +53,8 @@ TOOL = ToolSpec(
         "patch_document, or upsert). Readable and keyword-searchable at once."
     ),
     arguments=UploadDocument,
+    result=Written,
     effect="write",
     handler=handle,
+    document=lambda given: given.path,
 )

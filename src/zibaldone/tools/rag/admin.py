@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
 from zibaldone.errors import NotConfigured
 from zibaldone.limits import RAG_IDS_MAX, RAG_SECONDS_MAX
 from zibaldone.model.instant import to_iso
-from zibaldone.tools.rag.fields import Clock, DocId, Words
-from zibaldone.tools.spec import Answer, Arguments, Call, ToolSpec
+from zibaldone.tools.rag.fields import CallStats, Clock, DocId, Words
+from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
 
 class AdminStats(Arguments):
@@ -30,7 +31,26 @@ class FetchFromSource(Arguments):
     limits: FetchLimits = FetchLimits()
 
 
-async def handle_stats(call: Call, given: AdminStats) -> Answer:
+class SourceStats(TypedDict):
+    source_id: int
+    source_name: str
+    enabled: bool
+    docs: int
+    chunks: int
+    last_sync: str | None
+
+
+class IndexStats(TypedDict):
+    sources: list[SourceStats]
+    truncated: bool
+    stats: CallStats
+
+
+class NotOffered(TypedDict):
+    """These tools have no answer yet: no database can be a source."""
+
+
+async def handle_stats(call: Call, given: AdminStats) -> IndexStats:
     del given
     clock = Clock()
     sources = await call.runtime.store.read(
@@ -57,12 +77,12 @@ async def handle_stats(call: Call, given: AdminStats) -> Answer:
     }
 
 
-async def handle_sync(call: Call, given: AdminSync) -> Answer:
+async def handle_sync(call: Call, given: AdminSync) -> NotOffered:
     del call, given
     raise NotConfigured("No database is set up as a source, so there is nothing to sync.")
 
 
-async def handle_fetch(call: Call, given: FetchFromSource) -> Answer:
+async def handle_fetch(call: Call, given: FetchFromSource) -> NotOffered:
     del call, given
     raise NotConfigured("No database is set up as a source, so there is no row to fetch.")
 
@@ -72,6 +92,7 @@ STATS = ToolSpec(
     title="What the index holds",
     description="Documents, passages and last sync of each source.",
     arguments=AdminStats,
+    result=IndexStats,
     effect="read",
     handler=handle_stats,
     seconds_max=RAG_SECONDS_MAX,
@@ -81,6 +102,7 @@ SYNC = ToolSpec(
     title="Sync sources",
     description="Read sources again, all or those named.",
     arguments=AdminSync,
+    result=NotOffered,
     effect="admin",
     handler=handle_sync,
     seconds_max=RAG_SECONDS_MAX,
@@ -90,6 +112,7 @@ FETCH = ToolSpec(
     title="Rows from the source",
     description="The authoritative row behind a document, read from its database by primary key.",
     arguments=FetchFromSource,
+    result=NotOffered,
     effect="read",
     handler=handle_fetch,
     seconds_max=RAG_SECONDS_MAX,

@@ -1,13 +1,14 @@
-"""What the rag tools share: filters, what to return, how a hit is shown, the clock."""
+"""What the rag tools share: filters, what to return, how a hit is rendered, the clock."""
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Generic, NotRequired, TypeVar
 
 from pydantic import AfterValidator, Field
+from typing_extensions import TypedDict
 
 from zibaldone.errors import InvalidArgument
 from zibaldone.find.fusion import word_relevance
@@ -27,7 +28,9 @@ from zibaldone.store.port import Reader
 from zibaldone.text import normalize
 from zibaldone.text.facets import folded_tags
 from zibaldone.tools.answer import fit_items, size_bytes
-from zibaldone.tools.spec import Answer, Arguments
+from zibaldone.tools.spec import Arguments
+
+H = TypeVar("H", bound=Mapping[str, Any])
 
 _WHOLE_MAX = 2**53 - 1
 _SPARE_BYTES = 32
@@ -129,60 +132,105 @@ def hits_wanted(k: int) -> int:
     return min(k, SEARCH_LIMIT_MAX)
 
 
-def shown_hit(
-    view: ChunkView, scores: dict[str, Any], include: SearchReturn, snippet_text: str | None
-) -> Answer:
-    hit: Answer = {
+class HitPlace(TypedDict):
+    """Where a chunk is from."""
+
+    chunk_id: str
+    doc_id: str
+    source_id: int
+    source_name: str
+
+
+class HitParts(TypedDict, total=False):
+    """What is shown of a chunk on request."""
+
+    title: str
+    metadata: Mapping[str, Any]
+    snippet: str
+
+
+class CallStats(TypedDict):
+    ms: float
+
+
+class CandidateCounts(TypedDict):
+    fts: int
+    vec: int
+
+
+class SearchStats(TypedDict):
+    mode: NotRequired[str]
+    candidates: NotRequired[CandidateCounts]
+    k_requested: int
+    k_returned: int
+    ms: float
+
+
+class SearchAnswer(TypedDict, Generic[H]):
+    results: list[H]
+    truncated: bool
+    stats: SearchStats
+    note: NotRequired[str]
+
+
+def hit_place(view: ChunkView) -> HitPlace:
+    return {
         "chunk_id": view.chunk_id,
         "doc_id": view.document_id,
         "source_id": view.source_id,
         "source_name": view.source_name,
-        **scores,
     }
+
+
+def hit_parts(view: ChunkView, include: SearchReturn, snippet_text: str | None) -> HitParts:
+    parts: HitParts = {}
     if include.include_title:
-        hit["title"] = view.title
+        parts["title"] = view.title
     if include.include_metadata:
-        hit["metadata"] = view.metadata
+        parts["metadata"] = view.metadata
     if snippet_text is not None:
-        hit["snippet"] = snippet_text
-    return hit
+        parts["snippet"] = snippet_text
+    return parts
 
 
 def search_answer(
-    hits: Sequence[Answer],
+    hits: Sequence[H],
     *,
     k: int,
     more: bool,
     clock: Clock,
     notes: Sequence[str] = (),
-    **stats: Any,
-) -> Answer:
-    """`more`: there are hits beyond these; only who asked for more than the cap misses them."""
-    answer: Answer = {
-        "results": [],
-        "truncated": more and k > SEARCH_LIMIT_MAX,
-        "stats": {**stats, "k_requested": k, "k_returned": len(hits), "ms": clock.ms},
-    }
+    mode: str = "",
+    candidates: CandidateCounts | None = None,
+) -> SearchAnswer[H]:
+    """`more`: there are hits beyond these; only a caller that asked for more than the cap misses
+    them."""
+    stats: SearchStats = {"k_requested": k, "k_returned": len(hits), "ms": clock.ms}
+    if candidates is not None:
+        stats = {"mode": mode, "candidates": candidates, **stats}
+    is_cut = more and k > SEARCH_LIMIT_MAX
+    answer: SearchAnswer[H] = {"results": [], "truncated": is_cut, "stats": stats}
     if notes:
         answer["note"] = "; ".join(notes)
     kept = fit_items(hits, bytes_left(answer))
     answer["results"] = kept
-    answer["truncated"] = answer["truncated"] or len(kept) < len(hits)
-    answer["stats"] |= {"k_returned": len(kept), "ms": clock.ms}
+    answer["truncated"] = is_cut or len(kept) < len(hits)
+    stats["k_returned"] = len(kept)
+    stats["ms"] = clock.ms
     return answer
 
 
-def bytes_left(answer: Answer) -> int:
+def bytes_left(answer: Mapping[str, Any]) -> int:
     """For the items of an answer that is otherwise complete."""
     return RAG_RESPONSE_BYTES_MAX - size_bytes(answer) - _SPARE_BYTES
 
 
-def shown_words(score: float) -> float:
+def relevance_shown(score: float) -> float:
     """A keyword score as `score_fts`: between 0 and 1, higher is better."""
     return round(word_relevance(score), 6)
 
 
-def shown_cosine(cosine: float) -> float:
+def cosine_shown(cosine: float) -> float:
     """As `score_vec`. Stored vectors are rounded, so a cosine may end up a little over 1."""
     return round(min(1.0, cosine), 6)
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, NotRequired
+
 from pydantic import Field
+from typing_extensions import TypedDict
 
 from zibaldone.limits import CHUNK_RESPONSE_BYTES_MAX, RAG_IDS_MAX, RAG_SECONDS_MAX
 from zibaldone.model.chunk import ChunkView
 from zibaldone.model.point import point_id
 from zibaldone.tools.answer import fit_items
-from zibaldone.tools.rag.fields import ChunkId, Clock, bytes_left, place_of
-from zibaldone.tools.spec import Answer, Arguments, Call, ToolSpec
+from zibaldone.tools.rag.fields import CallStats, ChunkId, Clock, bytes_left, place_of
+from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
 
 class ChunkReturn(Arguments):
@@ -23,7 +27,32 @@ class GetChunks(Arguments):
     return_: ChunkReturn = Field(ChunkReturn(), validation_alias="return")
 
 
-async def handle(call: Call, given: GetChunks) -> Answer:
+class ChunkInfo(TypedDict):
+    chunk_index: int
+    start: int
+    """Of the chunk in the body, in characters."""
+    heading: str
+    point_id: str
+
+
+class ChunkText(TypedDict):
+    chunk_id: str
+    doc_id: str
+    title: NotRequired[str]
+    body: str
+    doc_metadata: NotRequired[Mapping[str, Any]]
+    chunk_metadata: NotRequired[ChunkInfo]
+
+
+class Chunks(TypedDict):
+    chunks: list[ChunkText]
+    missing: list[str]
+    left_out: NotRequired[list[str]]
+    truncated: bool
+    stats: CallStats
+
+
+async def handle(call: Call, given: GetChunks) -> Chunks:
     clock = Clock()
     wanted = _once_each(given.chunk_ids)
     views = await call.runtime.store.read(
@@ -32,7 +61,7 @@ async def handle(call: Call, given: GetChunks) -> Answer:
         seconds_max=clock.left_s,
     )
     present = [place for place in wanted if place in views]
-    answer: Answer = {
+    answer: Chunks = {
         "chunks": [],
         "missing": [name for place, name in wanted.items() if place not in views],
         "truncated": False,
@@ -42,13 +71,15 @@ async def handle(call: Call, given: GetChunks) -> Answer:
     names = [wanted[place] for place in present]
     left_bytes = bytes_left({**answer, "left_out": names})
     kept = fit_items(
-        [_shown(views[place], given.return_) for place in present],
+        [_render(views[place], given.return_) for place in present],
         min(CHUNK_RESPONSE_BYTES_MAX, left_bytes),
     )
     answer["chunks"] = kept
     if len(kept) < len(present):
-        answer |= {"truncated": True, "left_out": names[len(kept) :]}
-    return {**answer, "stats": {"ms": clock.ms}}
+        answer["truncated"] = True
+        answer["left_out"] = names[len(kept) :]
+    answer["stats"] = {"ms": clock.ms}
+    return answer
 
 
 def _once_each(given: list[str]) -> dict[tuple[str, int], str]:
@@ -60,11 +91,14 @@ def _once_each(given: list[str]) -> dict[tuple[str, int], str]:
     return wanted
 
 
-def _shown(view: ChunkView, include: ChunkReturn) -> Answer:
-    chunk: Answer = {"chunk_id": view.chunk_id, "doc_id": view.document_id}
+def _render(view: ChunkView, include: ChunkReturn) -> ChunkText:
+    chunk: ChunkText = {
+        "chunk_id": view.chunk_id,
+        "doc_id": view.document_id,
+        "body": view.text,
+    }
     if include.include_title:
         chunk["title"] = view.title
-    chunk["body"] = view.text
     if include.include_doc_metadata:
         chunk["doc_metadata"] = view.metadata
     if include.include_chunk_metadata:
@@ -85,6 +119,7 @@ TOOL = ToolSpec(
         "those that no longer fit."
     ),
     arguments=GetChunks,
+    result=Chunks,
     effect="read",
     handler=handle,
     seconds_max=RAG_SECONDS_MAX,

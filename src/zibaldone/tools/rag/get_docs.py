@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, NotRequired
+
 from pydantic import Field
+from typing_extensions import TypedDict
 
 from zibaldone.limits import RAG_IDS_MAX, RAG_SECONDS_MAX
 from zibaldone.model.document import Document
 from zibaldone.store.port import Reader
 from zibaldone.tools.answer import fit_text, size_bytes
-from zibaldone.tools.rag.fields import Clock, DocId, bytes_left, stored_id
-from zibaldone.tools.spec import Answer, Arguments, Call, ToolSpec
-
-_REST: Answer = {"truncated": False, "stats": {"ms": 0.0}}
-"""What an answer has beside its lists."""
+from zibaldone.tools.rag.fields import CallStats, Clock, DocId, bytes_left, stored_id
+from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
 
 class DocReturn(Arguments):
@@ -25,39 +26,62 @@ class GetDocs(Arguments):
     return_: DocReturn = Field(DocReturn(), validation_alias="return")
 
 
-async def handle(call: Call, given: GetDocs) -> Answer:
+class Doc(TypedDict):
+    doc_id: str
+    source_id: int
+    source_name: str
+    pk_json: Mapping[str, Any]
+    title: str
+    body: NotRequired[str]
+    body_truncated: NotRequired[bool]
+    metadata: NotRequired[Mapping[str, Any]]
+
+
+class Docs(TypedDict):
+    docs: list[Doc]
+    missing: list[str]
+    left_out: NotRequired[list[str]]
+    truncated: bool
+    stats: CallStats
+
+
+async def handle(call: Call, given: GetDocs) -> Docs:
     clock = Clock()
     answer = await call.runtime.store.read(
         call.principal.tenant, lambda reader: _read(reader, given), seconds_max=clock.left_s
     )
-    return {**answer, "stats": {"ms": clock.ms}}
+    answer["stats"] = {"ms": clock.ms}
+    return answer
 
 
-def _read(reader: Reader, given: GetDocs) -> Answer:
+def _read(reader: Reader, given: GetDocs) -> Docs:
     """One after the other, so that no more is held at once than the answer may have."""
-    docs: list[Answer] = []
+    docs: list[Doc] = []
     missing: list[str] = []
+    answer: Docs = {"docs": docs, "missing": missing, "truncated": False, "stats": {"ms": 0.0}}
     wanted = _once_each(given.doc_ids)
     names = list(wanted.values())
     source_names = reader.chunks.source_names(wanted)
     # As if all were left out: a name is in one of the lists, or with its document among the docs.
-    left_bytes = bytes_left({"docs": [], "missing": [], "left_out": names, **_REST})
+    left_bytes = bytes_left({**answer, "left_out": names})
     for position, (doc_id, name) in enumerate(wanted.items()):
         document = reader.documents.get(doc_id)
         if document is None or not document.is_live:
             missing.append(name)
             continue
-        doc = _shown(document, source_names[doc_id], given.return_)
+        doc = _render(document, source_names[doc_id], given.return_)
         taken_bytes = size_bytes(doc)
         if taken_bytes > left_bytes:
             left_out = names[position:]
             if not docs and "body" in doc:  # it would never fit
                 docs.append(_cut(doc, left_bytes))
                 left_out = names[position + 1 :]
-            return {"docs": docs, "missing": missing, "left_out": left_out, "truncated": True}
+            answer["left_out"] = left_out
+            answer["truncated"] = True
+            return answer
         docs.append(doc)
         left_bytes -= taken_bytes
-    return {"docs": docs, "missing": missing, "truncated": False}
+    return answer
 
 
 def _once_each(given: list[str]) -> dict[str, str]:
@@ -68,13 +92,14 @@ def _once_each(given: list[str]) -> dict[str, str]:
     return wanted
 
 
-def _cut(doc: Answer, bytes_max: int) -> Answer:
-    rest_bytes = size_bytes({**doc, "body": "", "body_truncated": True})
-    return {**doc, "body": fit_text(doc["body"], bytes_max - rest_bytes), "body_truncated": True}
+def _cut(doc: Doc, bytes_max: int) -> Doc:
+    rest: Doc = {**doc, "body": "", "body_truncated": True}
+    rest_bytes = size_bytes(rest)
+    return {**rest, "body": fit_text(doc["body"], bytes_max - rest_bytes)}
 
 
-def _shown(document: Document, source_name: str, include: DocReturn) -> Answer:
-    doc: Answer = {
+def _render(document: Document, source_name: str, include: DocReturn) -> Doc:
+    doc: Doc = {
         "doc_id": document.document_id,
         "source_id": document.source_id,
         "source_name": source_name,
@@ -96,6 +121,7 @@ TOOL = ToolSpec(
         "longer fit."
     ),
     arguments=GetDocs,
+    result=Docs,
     effect="read",
     handler=handle,
     seconds_max=RAG_SECONDS_MAX,

@@ -18,15 +18,19 @@ from zibaldone.store.port import Reader, Scored
 from zibaldone.text.snippet import snippet
 from zibaldone.tools.rag.fields import (
     Clock,
+    HitParts,
+    HitPlace,
     RagFilters,
+    SearchAnswer,
     SearchReturn,
     WantedHits,
+    hit_parts,
+    hit_place,
     hits_wanted,
+    relevance_shown,
     search_answer,
-    shown_hit,
-    shown_words,
 )
-from zibaldone.tools.spec import Answer, Arguments, Call, ToolSpec
+from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
 
 class SearchFts(Arguments):
@@ -37,7 +41,12 @@ class SearchFts(Arguments):
     return_: SearchReturn = Field(SearchReturn(), validation_alias="return")
 
 
-async def handle(call: Call, given: SearchFts) -> Answer:
+class KeywordHit(HitPlace, HitParts):
+    score_fts: float
+    score_fts_raw: float
+
+
+async def handle(call: Call, given: SearchFts) -> SearchAnswer[KeywordHit]:
     clock = Clock()
     query = checked_query(given.query)
     where = given.filters.as_filter()
@@ -47,25 +56,31 @@ async def handle(call: Call, given: SearchFts) -> Answer:
     def search(reader: Reader) -> tuple[list[Scored], dict[int, ChunkView]]:
         # One more than asked for tells whether the cap left something out.
         scored = reader.lexical.search(query, limit=k + 1, offset=given.offset, wanted=where)
-        found = [(key, score) for key, score in scored if word_relevance(score) >= least]
-        return found, reader.chunks.views(key for key, _ in found[:k])
+        relevant = [(key, score) for key, score in scored if word_relevance(score) >= least]
+        return relevant, reader.chunks.views(key for key, _ in relevant[:k])
 
-    found, views = await call.runtime.store.read(
+    scored, views = await call.runtime.store.read(
         call.principal.tenant, search, seconds_max=clock.left_s
     )
     hits = [
-        _shown(views[key], score, given.return_, query) for key, score in found[:k] if key in views
+        _render(views[key], score, given.return_, query)
+        for key, score in scored[:k]
+        if key in views
     ]
-    more = len(found) > k
+    more = len(scored) > k
     return search_answer(hits, k=given.k, more=more, clock=clock, notes=left_out(query))
 
 
-def _shown(view: ChunkView, score: float, include: SearchReturn, query: Query) -> Answer:
+def _render(view: ChunkView, score: float, include: SearchReturn, query: Query) -> KeywordHit:
     text = None
     if include.include_snippets:
         text, _ = snippet(view.text, query, SNIPPET_CHARS_MAX)
-    scores = {"score_fts": shown_words(score), "score_fts_raw": score}
-    return shown_hit(view, scores, include, text)
+    return {
+        **hit_place(view),
+        "score_fts": relevance_shown(score),
+        "score_fts_raw": score,
+        **hit_parts(view, include, text),
+    }
 
 
 TOOL = ToolSpec(
@@ -73,6 +88,7 @@ TOOL = ToolSpec(
     title="Keyword search",
     description="Keyword search over passages: ids and scores (higher is better), no bodies.",
     arguments=SearchFts,
+    result=SearchAnswer[KeywordHit],
     effect="read",
     handler=handle,
     seconds_max=RAG_SECONDS_MAX,

@@ -1,4 +1,4 @@
-"""rag.search_vector: passages nearest in meaning."""
+"""rag.search_vector: chunks nearest in meaning."""
 
 from __future__ import annotations
 
@@ -16,16 +16,20 @@ from zibaldone.model.vector import np
 from zibaldone.store.port import Reader, Scored
 from zibaldone.tools.rag.fields import (
     Clock,
+    HitParts,
+    HitPlace,
     RagFilters,
+    SearchAnswer,
     SearchReturn,
     WantedHits,
+    cosine_shown,
+    hit_parts,
+    hit_place,
     hits_wanted,
     index_notes,
     search_answer,
-    shown_cosine,
-    shown_hit,
 )
-from zibaldone.tools.spec import Answer, Arguments, Call, ToolSpec
+from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
 _DIMENSIONS_MAX = 8192
 _EMBED_SHARE = 0.75
@@ -52,7 +56,12 @@ class SearchVector(Arguments):
     return_: SearchReturn = Field(SearchReturn(), validation_alias="return")
 
 
-async def handle(call: Call, given: SearchVector) -> Answer:
+class VectorHit(HitPlace, HitParts):
+    score_vec: float
+    distance_raw: float
+
+
+async def handle(call: Call, given: SearchVector) -> SearchAnswer[VectorHit]:
     clock = Clock()
     embedder = _embedder(call, given.embedding)
     vector = await _vector(call, given, embedder)
@@ -63,22 +72,28 @@ async def handle(call: Call, given: SearchVector) -> Answer:
     def search(reader: Reader) -> tuple[list[Scored], dict[int, ChunkView], list[str]]:
         # One more than asked for tells whether the cap left something out.
         near = reader.vectors.search(embedder.identity, vector, k + 1, where)
-        found = [(key, cosine) for key, cosine in near if cosine >= least]
-        views = reader.chunks.views(key for key, _ in found[:k])
-        return found, views, index_notes(reader, embedder.identity)
+        scored = [(key, cosine) for key, cosine in near if cosine >= least]
+        views = reader.chunks.views(key for key, _ in scored[:k])
+        return scored, views, index_notes(reader, embedder.identity)
 
-    found, views, notes = await call.runtime.store.read(
+    scored, views, notes = await call.runtime.store.read(
         call.principal.tenant, search, seconds_max=clock.left_s
     )
-    hits = [_shown(views[key], cosine, given.return_) for key, cosine in found[:k] if key in views]
-    return search_answer(hits, k=given.k, more=len(found) > k, clock=clock, notes=notes)
+    hits = [
+        _render(views[key], cosine, given.return_) for key, cosine in scored[:k] if key in views
+    ]
+    return search_answer(hits, k=given.k, more=len(scored) > k, clock=clock, notes=notes)
 
 
-def _shown(view: ChunkView, cosine: float, include: SearchReturn) -> Answer:
-    shown = shown_cosine(cosine)
-    scores = {"score_vec": shown, "distance_raw": round(1.0 - shown, 6)}
+def _render(view: ChunkView, cosine: float, include: SearchReturn) -> VectorHit:
+    score = cosine_shown(cosine)
     text = view.text[:SNIPPET_CHARS_MAX] if include.include_snippets else None
-    return shown_hit(view, scores, include, text)
+    return {
+        **hit_place(view),
+        "score_vec": score,
+        "distance_raw": round(1.0 - score, 6),
+        **hit_parts(view, include, text),
+    }
 
 
 def _embedder(call: Call, choice: EmbeddingChoice | None) -> Embedder:
@@ -100,10 +115,10 @@ async def _vector(call: Call, given: SearchVector, embedder: Embedder) -> Vector
     if given.query_text is None:
         raise InvalidArgument("Give query_text or query_embedding.", field="query_text")
     text = checked_text(given.query_text, "query_text")
-    found = await call.runtime.query_vectors.of(text, RAG_SECONDS_MAX * _EMBED_SHARE)
-    if found.vector is None:
-        raise EmbeddingFailed(found.reason or "The query could not be embedded.")
-    return found.vector
+    embedded = await call.runtime.query_vectors.of(text, RAG_SECONDS_MAX * _EMBED_SHARE)
+    if embedded.vector is None:
+        raise EmbeddingFailed(embedded.reason or "The query could not be embedded.")
+    return embedded.vector
 
 
 def _unpacked(given: QueryEmbedding, embedder: Embedder) -> Vectors:
@@ -139,6 +154,7 @@ TOOL = ToolSpec(
     title="Search by meaning",
     description="Passages nearest in meaning to a text or to a vector: ids and scores, no bodies.",
     arguments=SearchVector,
+    result=SearchAnswer[VectorHit],
     effect="read",
     handler=handle,
     seconds_max=RAG_SECONDS_MAX,

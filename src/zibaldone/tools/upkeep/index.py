@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
 from zibaldone.errors import NotConfigured
 from zibaldone.index import sweep
 from zibaldone.index.worker import IndexWorker
-from zibaldone.tools.spec import Answer, Arguments, Call, ToolSpec
+from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
 _SECONDS_MAX = 120.0
 """A look over everything; at a million passages it takes seconds."""
@@ -31,20 +32,24 @@ def _worker(call: Call) -> IndexWorker:
     return call.runtime.index
 
 
-async def handle_reindex(call: Call, given: ReindexMissing) -> Answer:
+class Queued(TypedDict):
+    queued: int
+
+
+async def handle_reindex(call: Call, given: ReindexMissing) -> Queued:
     del given
     model_id = await _worker(call).model_id()
     return {"queued": await sweep.enqueue_missing(call.runtime.store, model_id)}
 
 
-async def handle_audit(call: Call, given: AuditSync) -> Answer:
+async def handle_audit(call: Call, given: AuditSync) -> sweep.SyncAudit:
     model_id = await _worker(call).model_id()
     return await sweep.audit_sync(
         call.runtime.store, model_id, heal=given.heal, shown_to=call.principal.tenant
     )
 
 
-async def handle_cleanup(call: Call, given: CleanupOrphans) -> Answer:
+async def handle_cleanup(call: Call, given: CleanupOrphans) -> sweep.Cleanup:
     return await sweep.cleanup_orphans(call.runtime.store, dry_run=given.dry_run)
 
 
@@ -53,6 +58,7 @@ REINDEX = ToolSpec(
     title="Index what is missing",
     description="Queue every document that lacks vectors, also those that failed before.",
     arguments=ReindexMissing,
+    result=Queued,
     effect="admin",
     handler=handle_reindex,
     idempotent=True,
@@ -63,6 +69,7 @@ AUDIT = ToolSpec(
     title="Compare index and documents",
     description="Count vectors without documents and documents without vectors; mend on request.",
     arguments=AuditSync,
+    result=sweep.SyncAudit,
     effect="admin",
     handler=handle_audit,
     idempotent=True,
@@ -73,6 +80,7 @@ CLEANUP = ToolSpec(
     title="Remove orphaned vectors",
     description="Remove vectors whose passage is gone; a dry run by default.",
     arguments=CleanupOrphans,
+    result=sweep.Cleanup,
     effect="admin",
     handler=handle_cleanup,
     idempotent=True,

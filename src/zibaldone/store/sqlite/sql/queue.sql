@@ -63,6 +63,11 @@ UPDATE jobs SET leased_until_us = :until_us
 WHERE job_key IN (SELECT value FROM json_each(:keys)) AND state = 1 AND lease_owner = :owner
 RETURNING job_key, cancel_requested;
 
+-- name: held
+-- Those of some jobs that are leased under a token; whether their cancellation is wanted.
+SELECT job_key, cancel_requested FROM jobs
+WHERE job_key IN (SELECT value FROM json_each(:keys)) AND state = 1 AND lease_owner = :owner;
+
 -- name: release
 -- Give jobs back as they were, or, where a part is done, with a clean slate.
 UPDATE jobs SET state = CASE cancel_requested WHEN 1 THEN 4 ELSE 0 END,

@@ -1,8 +1,6 @@
-"""All tools there are."""
+"""The tools that come with the product; `wiring` makes a catalogue of them."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from zibaldone.tools.documents import (
     batch_read,
@@ -25,10 +23,10 @@ from zibaldone.tools.rag import (
     search_hybrid,
     search_vector,
 )
-from zibaldone.tools.spec import ToolSpec
+from zibaldone.tools.spec import AnyTool
 from zibaldone.tools.upkeep import index
 
-ALL: tuple[ToolSpec[Any], ...] = (
+TOOLS: tuple[AnyTool, ...] = (
     search_knowledge.TOOL,
     list_documents.TOOL,
     get_document.TOOL,
@@ -55,5 +53,3 @@ ALL: tuple[ToolSpec[Any], ...] = (
     index.AUDIT,
     index.CLEANUP,
 )
-
-BY_NAME = {tool.name: tool for tool in ALL}

@@ -1,0 +1,56 @@
+"""What a query means to the embedding model, or why nothing is known of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from zibaldone.embed.port import Vectors
+from zibaldone.find.parse import meant
+from zibaldone.find.query_vector import QueryVectors
+from zibaldone.limits import QUERY_EMBED_SECONDS_MAX
+from zibaldone.model.query import Query
+
+VECTOR_SHARE = 0.5
+"""Of the fused score, for a text in a language the model knows (docs/explain/finding.md)."""
+
+_UNKNOWN_SCRIPT = "The embedding model does not know this script."
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """A query as a vector of a model."""
+
+    identity: str
+    vector: Vectors
+    trust: float = 1.0
+    """How well the model knows the query's language, from 0 to 1."""
+    similarity_min: float = -1.0
+    """Chunks with a smaller cosine have little to do with the query; -1 where that is not known."""
+
+    @property
+    def vector_share(self) -> float:
+        """How much of a fused score the vectors decide, from 0 to 1."""
+        return VECTOR_SHARE * self.trust
+
+
+@dataclass(frozen=True, slots=True)
+class QueryMeaning:
+    meaning: Meaning | None = None
+    reason: str | None = None
+    """Why there is none; None for a query that means nothing, such as one of operators alone."""
+
+
+async def meaning_of(
+    vectors: QueryVectors, text: str, query: Query, *, any_language: bool = False
+) -> QueryMeaning:
+    """`any_language`: also of a query whose language the model does not know at all."""
+    embedder = vectors.embedder
+    trust = 1.0 if embedder is None else embedder.language_trust(text)
+    if trust == 0.0 and not any_language:
+        return QueryMeaning(reason=_UNKNOWN_SCRIPT)
+    if query.is_empty:
+        return QueryMeaning()
+    embedded = await vectors.of(meant(text, query), QUERY_EMBED_SECONDS_MAX)
+    if embedder is None or embedded.vector is None:
+        return QueryMeaning(reason=embedded.reason)
+    return QueryMeaning(Meaning(embedder.identity, embedded.vector, trust, embedder.similarity_min))

@@ -1,0 +1,1 @@
+"""Work in the background: who runs it, when it is due, and what happens when it dies."""
