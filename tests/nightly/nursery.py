@@ -20,9 +20,12 @@ from typing import Any
 
 import uvicorn
 
+from zibaldone import settings
 from zibaldone.cli.main import main as zibaldone
 from zibaldone.embed.hashed import Hashed
 from zibaldone.web import openapi
+from zibaldone.web.routes import ROUTES
+from zibaldone.wiring.catalogue import build_catalogue
 
 _PRELOADED = (
     "concurrent.futures.thread",
@@ -44,7 +47,8 @@ def _warm_up() -> None:
     for name in _PRELOADED:
         importlib.import_module(name)
     uvicorn.Config("zibaldone.web.app:build_app").load()
-    openapi.build()  # the schemas of all tools
+    catalogue = build_catalogue(settings.load({}, environment={}))
+    openapi.build(catalogue, ROUTES)  # the schemas of all tools
 
 
 def main() -> None:
