@@ -46,8 +46,12 @@ FILLERS, FILLER_CHARS = 14, 3_000_000
 SLOPE_BYTES_PER_HOUR_MAX = 12_000_000
 P99_MS_MAX = 2_000
 """Of ten well-behaved clients while hostile ones do their worst."""
-HOSTILE = tuple(os.environ.get("SOAK_HOSTILE", ",".join((*hostile.KINDS, "fuzzer"))).split(","))
-"""Which hostile clients; all of them unless somebody wants to look at one."""
+_SHORT = ("slow reader", "slow writer", "idler", "oversize", "fuzzer")
+_ALL = (*hostile.KINDS, "fuzzer")
+HOSTILE = tuple(
+    os.environ.get("SOAK_HOSTILE", ",".join(_ALL if SECONDS >= LONG_SECONDS else _SHORT)).split(",")
+)
+"""Which hostile clients; at night all of them, unless somebody wants to look at one."""
 
 
 @dataclass(slots=True)
