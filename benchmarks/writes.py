@@ -3,7 +3,7 @@
     python -m benchmarks.writes [--quick]
 
 The floor is a bare INSERT of the same text by apsw, with the pragmas of the product: no id to
-check, no passages, no keyword index, no outbox, no audit trail. On both sides an acknowledged write
+check, no passages, no keyword index, no queue, no audit trail. On both sides an acknowledged write
 is on disk.
 """
 

@@ -19,7 +19,7 @@ import click
 from zibaldone import errors, limits, settings
 from zibaldone.cli.main import commands
 from zibaldone.tools.catalogue import Catalogue
-from zibaldone.tools.schema import input_schema
+from zibaldone.tools.schema import input_schema, result_schema
 from zibaldone.tools.spec import AnyTool
 from zibaldone.wiring.catalogue import build_catalogue
 
@@ -32,9 +32,9 @@ def tools_page(catalogue: Catalogue | None = None) -> str:
         catalogue = build_catalogue(settings.load({}, environment={}))
     head = (
         "# Tools\n\nEvery tool, over MCP, REST and the command line alike. "
-        "Arguments in bold are required.\n"
+        "Arguments in bold are required; keys of an answer in brackets are not always there.\n"
     )
-    return "\n".join([head, *map(_tool_section, catalogue.tools)])
+    return "\n".join([head, *map(_tool_section, catalogue.offered)])
 
 
 def _tool_section(tool: AnyTool) -> str:
@@ -48,7 +48,19 @@ def _tool_section(tool: AnyTool) -> str:
     table = "\n".join(
         ["| argument | type | bounds, default | meaning |", "|---|---|---|---|", *rows]
     )
-    return f"## {tool.name}\n\n{tool.description} Effect: {tool.effect}.\n\n{table}\n"
+    where = " On the command line only." if tool.is_local else ""
+    return (
+        f"## {tool.name}\n\n{tool.description} Effect: {tool.effect}.{where}\n\n{table}\n\n"
+        f"Answer: {_answer(tool)}.\n"
+    )
+
+
+def _answer(tool: AnyTool) -> str:
+    """The keys of an answer; those that are not always there in brackets."""
+    schema = result_schema(tool)
+    required = set(schema.get("required", ()))
+    keys = (f"`{name}`" if name in required else f"[`{name}`]" for name in schema["properties"])
+    return ", ".join(keys) or "none yet"
 
 
 def _type(field: dict[str, Any]) -> str:

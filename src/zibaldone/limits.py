@@ -89,6 +89,10 @@ LIST_LIMIT_MAX = 100
 LIST_OFFSET_MAX = 10_000
 """Skipping costs time for each row. Beyond this, use a cursor or a longer prefix."""
 
+READ_INLINE_CHARS_MAX = 16_384
+"""Bodies up to this length are read on the event loop, in some fifty microseconds; longer ones in a
+thread."""
+
 READ_CUT_CHARS = 500
 """What get_document returns unless asked for more: enough to decide, cheap in tokens."""
 
@@ -351,7 +355,7 @@ HTML_BLANK_RUN_CHARS_MAX = 256
 PDF_PAGES_MAX = 10_000
 """Pages of a PDF. Each takes some milliseconds even when it is empty."""
 
-CONVERT_INLINE_BYTES_MAX = 256 * KIB
+CONVERT_INLINE_BYTES_MAX = 64 * KIB
 """Text and Markdown up to here are read in the server itself: some milliseconds in a thread."""
 
 CONVERT_MEMORY_BYTES_MAX = 1024 * MIB
@@ -421,6 +425,9 @@ IMPORT_HOLD_SECONDS_MAX = 2.0
 
 IMPORT_PAUSE_SECONDS = 0.12
 """Length of that pause. SQLite retries a busy file every 0.1 s, so a waiting process gets in."""
+
+IMPORT_SECONDS_MAX = 300.0
+"""One batch of an import, with the wait for a server that writes and for a slow disk."""
 
 IMPORT_PROBLEMS_MAX = 1_000
 """Failed files or rows that an import lists with the reason; further ones are only counted."""

@@ -1,6 +1,6 @@
-"""MCP over standard input and output: one JSON message a line.
+"""MCP over standard input and output: one JSON message per line.
 
-Nothing but protocol goes to standard output: whatever else prints is led to standard error.
+Only protocol messages go to standard output; anything else that prints goes to standard error.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from zibaldone.protocol.versions import ASSUMED_LEGACY, Version, negotiated
 from zibaldone.tools.spec import Call, Runtime
 
 _RUNNING_MAX = 64
-"""Requests of the one client that run at once; further lines wait unread."""
+"""Concurrent requests; further lines are not read yet."""
 
 
 class StdioServer:
@@ -46,7 +46,7 @@ class StdioServer:
         self._write: Callable[[Any], None] = lambda envelope: None
 
     async def serve(self, source: BinaryIO, sink: BinaryIO) -> None:
-        """Answer until the input ends; then finish what is running."""
+        """Answer messages until the input ends, then finish what is running."""
 
         def write(envelope: Any) -> None:
             sink.write(dumps_line(envelope) + b"\n")
@@ -58,7 +58,9 @@ class StdioServer:
             if len(line) > bytes_max:
                 while line and not line.endswith(b"\n"):
                     line = await asyncio.to_thread(source.readline, bytes_max + 1)
-                problem = ProtocolError(INVALID_REQUEST, f"A message is over {bytes_max} bytes.")
+                problem = ProtocolError(
+                    INVALID_REQUEST, f"A message is larger than {bytes_max} bytes."
+                )
                 write(error_envelope(None, problem))
             elif line.strip():
                 await self._receive(line)
@@ -73,7 +75,7 @@ class StdioServer:
                 return
             message = parse_message(value)
             if not message.is_request:
-                self._note(message)
+                self._receive_notification(message)
                 return
             version = self._version_of(message)
         except ProtocolError as error:
@@ -92,7 +94,7 @@ class StdioServer:
         return task
 
     def _forget(self, request_id: RequestId, done: asyncio.Task[None]) -> None:
-        """Unless another request came under the same id meanwhile."""
+        """Unless another request has used the same id meanwhile."""
         if self._by_id.get(request_id) is done:
             del self._by_id[request_id]
 
@@ -103,7 +105,7 @@ class StdioServer:
             self._version = negotiated(message.params.get("protocolVersion"))
         return self._version
 
-    def _note(self, message: Message) -> None:
+    def _receive_notification(self, message: Message) -> None:
         request_id = message.params.get("requestId")
         if message.method == "notifications/cancelled" and isinstance(request_id, str | int):
             task = self._by_id.get(request_id)
@@ -132,7 +134,7 @@ class StdioServer:
 
 
 def take_streams() -> tuple[BinaryIO, BinaryIO]:
-    """The process's input and output; from now on `print` goes to standard error."""
+    """Standard input and output; from now on `print` writes to standard error."""
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr
     return source, sink

@@ -337,4 +337,4 @@ def test_a_model_in_use_that_cannot_be_had_ends_it_too(
     assert cli.json("get", "a")["vector_status"] == "pending"
     remote.behaviour = lambda asked: None
     assert cli.json("reindex")["missing"] == 0
-    assert tables.query("SELECT count(*) FROM outbox WHERE parked = 1") == [(0,)]
+    assert tables.query("SELECT count(*) FROM jobs WHERE state = 2") == [(0,)]

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.index.embedders import PATIENCE_SECONDS
 from tests.store.backends import Sqlite
-from tests.store.kept import EVERYTHING, Kept
+from tests.store.kept import Kept
 from zibaldone.embed.port import Embedder
 from zibaldone.errors import EmbeddingFailed
 from zibaldone.index import sweep
@@ -30,7 +30,7 @@ def enqueue_missing(kept: Kept, embedder: Embedder) -> int:
 
 
 def status(kept: Kept, path: str) -> str:
-    document = kept.store.read_now(EVERYTHING, lambda reader: reader.documents.get(path))
+    document = kept.read(lambda reader: reader.documents.get(path))
     assert document is not None, path
     return document.vector_status
 

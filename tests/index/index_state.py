@@ -36,7 +36,7 @@ def right_vectors(store: Sqlite, embedder: Embedder) -> dict[int, bytes]:
 def assert_in_step(store: Sqlite, embedder: Embedder) -> None:
     """Exactly the right vectors, nothing waiting, every status true."""
     assert stored_vectors(store, embedder.identity) == right_vectors(store, embedder)
-    assert store.query("SELECT * FROM outbox") == []
+    assert store.query("SELECT * FROM jobs WHERE kind = 'vectors'") == []
     statuses = store.query(
         "SELECT DISTINCT vector_status FROM documents WHERE deleted_at_us IS NULL"
     )

@@ -63,7 +63,7 @@ class Writer:
 
 def let_leases_end(tables: Sqlite) -> None:
     """As the time does in which nobody renews them; the test does not wait for it."""
-    tables.execute("UPDATE outbox SET leased_until_us = 0")
+    tables.execute("UPDATE jobs SET leased_until_us = 0 WHERE state = 1")
 
 
 def assert_ready_is_true(tables: Sqlite) -> None:
@@ -98,12 +98,15 @@ def test_the_store_heals_to_exactly_the_right_vectors(data: Path) -> None:
         for thread in threads:
             thread.join()
         assert_ready_is_true(tables)
-        unfinished += len(tables.query("SELECT 1 FROM outbox"))
+        unfinished += len(tables.query("SELECT 1 FROM jobs WHERE kind = 'vectors'"))
         let_leases_end(tables)
     assert unfinished, "no kill ever came in the middle of something"
     with server:
         deadline_s = time.monotonic() + 60
-        while tables.query("SELECT 1 FROM outbox") and time.monotonic() < deadline_s:
+        while (
+            tables.query("SELECT 1 FROM jobs WHERE kind = 'vectors'")
+            and time.monotonic() < deadline_s
+        ):
             time.sleep(0.05)
     assert_in_step(tables, EMBEDDER)
     assert len(stored_vectors(tables, EMBEDDER.identity)) > 50

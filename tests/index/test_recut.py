@@ -29,8 +29,15 @@ SHORT = "One paragraph that any way of cutting leaves whole."
 UNTOUCHED = "document_id, revision, updated_at_us, updated_by, operation, content_hash"
 
 
+async def _silent(steps: int) -> None:
+    pass
+
+
 def change(kept: Kept, chunking: Chunking, report: Callable[[int], None] = lambda _: None) -> Recut:
-    return asyncio.run(change_chunking(kept.store, KB_SOURCE_ID, chunking, report))
+    async def tell(steps: int) -> None:
+        report(steps)
+
+    return asyncio.run(change_chunking(kept.store, KB_SOURCE_ID, chunking, tell))
 
 
 def passages(tables: Sqlite, path: str) -> list[tuple[Any, ...]]:
@@ -103,7 +110,7 @@ def test_passages_that_only_went_away_leave_the_document_ready(kept: Kept, table
     embedder.taken()
     assert change(kept, Chunking.by_size(100, 0, 0)) == Recut(1, 1, 0)
     assert status(kept, "same") == "ready"
-    assert tables.query("SELECT * FROM outbox") == []
+    assert tables.query("SELECT * FROM jobs WHERE kind = 'vectors'") == []
     assert_in_step(tables, Counting())
 
 
@@ -137,7 +144,7 @@ def test_a_document_that_had_failed_gets_another_chance(kept: Kept, tables: Sqli
     failing = Failing(BAD)
     kept.create("long", LONG)
     kept.create("short", SHORT)
-    tables.execute("UPDATE outbox SET attempts = 9")
+    tables.execute("UPDATE jobs SET attempts = 9")
     drain(kept, failing)
     assert status(kept, "long") == status(kept, "short") == "error"
     change(kept, BY_SIZE)
@@ -163,7 +170,7 @@ def test_other_sources_keep_their_own(kept: Kept, tables: Sqlite) -> None:
         """ (2, 'default', 'posts', 'database', 0, '{"table": "posts"}')"""
     )
     tables.execute("UPDATE documents SET source_id = 2 WHERE document_id = 'row'")
-    done = asyncio.run(change_chunking(kept.store, 2, BY_SIZE, lambda _: None))
+    done = asyncio.run(change_chunking(kept.store, 2, BY_SIZE, _silent))
     assert done.documents == 1
     assert passages(tables, "kb") == by_structure(LONG)
     assert passages(tables, "row") == by_size(LONG)

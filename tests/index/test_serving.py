@@ -328,7 +328,7 @@ def test_a_server_ends_though_its_model_hangs(tmp_path: Path) -> None:
         assert server.process.returncode in ENDED_WELL
         assert "Traceback" not in server.log()
         # It gave back what it had begun: the next start does not have to wait for it.
-        assert Sqlite(data).query("SELECT leased_until_us, attempts FROM outbox") == [(0, 0)]
+        assert Sqlite(data).query("SELECT state, attempts, crashes FROM jobs") == [(0, 0, 0)]
 
 
 @pytest.mark.skipif(bool(missing(MiniLm.packages)), reason="minilm is not installed")

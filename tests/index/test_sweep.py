@@ -20,9 +20,10 @@ from zibaldone.errors import EmbedderUnavailable
 from zibaldone.index import sweep
 from zibaldone.index.reindex import fill
 from zibaldone.index.worker import IndexWorker
-from zibaldone.keep.imports import Incoming, import_documents
+from zibaldone.keep.imports import import_documents
 from zibaldone.limits import INDEX_LAG_ALERT_SECONDS, INDEX_SWEEP_DOCUMENTS, Limits
 from zibaldone.model.document import Document
+from zibaldone.model.incoming import Incoming
 from zibaldone.model.instant import now_us
 
 T = TypeVar("T")
@@ -215,7 +216,7 @@ class TestLag:
         self, kept: Kept, tables: Sqlite
     ) -> None:
         waiting_since(kept, "lost", 100.0)
-        tables.execute("DELETE FROM outbox")
+        tables.execute("DELETE FROM jobs")
         assert run(sweep.lag(kept.store)).alert
 
 
@@ -324,7 +325,7 @@ def test_sweeps_of_many_documents_go_page_by_page(
         tracemalloc.stop()
     assert max(largest) <= INDEX_SWEEP_DOCUMENTS
     assert peak_bytes < 16 * 1024 * 1024
-    assert tables.query("SELECT count(*) FROM outbox") == [(count,)]
+    assert tables.query("SELECT count(*) FROM jobs") == [(count,)]
 
 
 def _fill_tables(tables: Sqlite, count: int) -> None:

@@ -16,9 +16,11 @@ from tests.store.backends import Sqlite
 from tests.store.kept import ACTOR, Kept
 from zibaldone.index import sweep
 from zibaldone.index.worker import Batch, IndexWorker
-from zibaldone.keep.imports import Incoming, import_documents
+from zibaldone.keep.imports import import_documents
 from zibaldone.limits import INDEX_BATCH_DOCUMENTS, INDEX_TRIES_MAX
+from zibaldone.model.incoming import Incoming
 from zibaldone.model.instant import now_us
+from zibaldone.model.job import VECTORS, NewJob
 from zibaldone.model.point import point_id
 
 
@@ -125,8 +127,9 @@ class TestTheSameEveryTime:
         document = kept.create("a", "\n\n".join(paragraphs(5)))
         drain(kept, embedder)
         first = stored_vectors(tables, embedder.identity)
+        subject = str(document.storage_key)
         for _ in range(2):
-            kept.write(lambda writer: writer.outbox.add(document, "index"))
+            kept.write(lambda writer: writer.queue.add([NewJob(VECTORS, subject=subject)]))
         assert drain(kept, embedder).documents == 1
         assert stored_vectors(tables, embedder.identity) == first
         assert_in_step(tables, embedder)
@@ -134,6 +137,10 @@ class TestTheSameEveryTime:
     @pytest.mark.requirement("K2")
     def test_writing_the_status_asks_for_no_more_work(self, kept: Kept, tables: Sqlite) -> None:
         failing = Failing(BAD)
+        tables.execute(
+            "CREATE TABLE ever_queued (job_id TEXT); CREATE TRIGGER watch AFTER INSERT ON jobs "
+            "BEGIN INSERT INTO ever_queued VALUES (new.job_id); END"
+        )
         kept.create("a", "zebra")
         kept.update("a", body="lion")
         kept.create("b", "okapi")
@@ -145,7 +152,7 @@ class TestTheSameEveryTime:
             clock.pass_seconds(1_000)
         assert status(kept, "a") == "error"
         drain(kept, Counting())
-        ever_queued = "SELECT seq FROM sqlite_sequence WHERE name = 'outbox'"
+        ever_queued = "SELECT count(*) FROM ever_queued"
         assert tables.query(ever_queued) == [(writes,)]
         failing.problem = None
         enqueue_missing(kept, failing)
@@ -186,7 +193,7 @@ class TestStatus:
             assert drain(kept, failing, clock=clock) == Batch(1, 0, 1)
             assert len(failing.calls) == number
             assert status(kept, "a") == "pending"
-            ((not_before_us, error),) = tables.query("SELECT not_before_us, error FROM outbox")
+            ((not_before_us, error),) = tables.query("SELECT not_before_us, error FROM jobs")
             assert error == BAD.message
             waits.append(not_before_us - clock())
             clock.pass_seconds(waits[-1] / 1e6 - 0.001)
@@ -216,7 +223,7 @@ class TestStatus:
                 drain(kept, failing, clock=clock)
                 clock.pass_seconds(100)
             assert status(kept, "a") == "error"
-            assert tables.query("SELECT count(*) FROM outbox") == [(1,)]
+            assert tables.query("SELECT count(*) FROM jobs") == [(1,)]
         failing.problem = None
         assert enqueue_missing(kept, failing) == 1
         drain(kept, failing)
@@ -299,7 +306,7 @@ class TestStatus:
         kept.create("empty", "")
         drain(kept, embedder)
         assert enqueue_missing(kept, embedder) == 0
-        assert tables.query("SELECT * FROM outbox") == []
+        assert tables.query("SELECT * FROM jobs") == []
         assert status(kept, "registries/machines/2") == status(kept, "empty") == "skipped"
 
     def test_a_body_that_becomes_empty_loses_its_vectors(self, kept: Kept, tables: Sqlite) -> None:
@@ -339,7 +346,7 @@ class TestStatus:
                 if number % 3 == 0:
                     await asyncio.to_thread(kept.update, f"d/{number}", metadata={"n": number})
                     indexing.wake()
-            await until(lambda: not tables.query("SELECT 1 FROM outbox"))
+            await until(lambda: not tables.query("SELECT 1 FROM jobs"))
             await sweep.enqueue_missing(kept.store, model_id)
             await indexing.drain()
             running.cancel()

@@ -23,7 +23,14 @@ from zibaldone.limits import (
     INDEX_UNAVAILABLE_SECONDS_MAX,
 )
 from zibaldone.model.instant import now_us
+from zibaldone.model.job import VECTORS, LeasedJob, new_lease_owner
 from zibaldone.store.upkeep import Upkeep
+
+
+def lease(work: Upkeep, at_us: int, until_us: int) -> list[LeasedJob]:
+    return work.queue.lease(
+        VECTORS, limit=5, now_us=at_us, until_us=until_us, owner=new_lease_owner(), by_subject=True
+    )
 
 
 class TestNeighbours:
@@ -104,7 +111,7 @@ class TestAway:
             asyncio.run(indexing.drain())
             clock.pass_seconds(1)
         assert tables.query("SELECT DISTINCT vector_status FROM documents") == [("pending",)]
-        assert tables.query("SELECT count(*), max(parked), max(attempts) FROM outbox") == [
+        assert tables.query("SELECT count(*), max(state), max(attempts) FROM jobs") == [
             (2 * INDEX_BATCH_DOCUMENTS, 0, 0)
         ]
         assert len(away.calls) < 900 / INDEX_UNAVAILABLE_SECONDS_MAX * 2 + 10  # it is not pestered
@@ -255,7 +262,7 @@ class TestMeanwhile:
                 if number % 3:
                     await asyncio.sleep(0)
                 await asyncio.to_thread(kept.delete, f"d/{number}")
-            await until(lambda: not tables.query("SELECT 1 FROM outbox"))
+            await until(lambda: not tables.query("SELECT 1 FROM jobs"))
             running.cancel()
 
         asyncio.run(upload_and_delete())
@@ -293,7 +300,7 @@ class TestLeases:
         until_us = clock() + int(INDEX_LEASE_SECONDS * 1e6)
 
         def lease_and_die(work: Upkeep) -> None:
-            assert work.outbox.lease(limit=5, now_us=clock(), leased_until_us=until_us)
+            assert lease(work, clock(), until_us)
 
         kept.upkeep(lease_and_die)
         clock.pass_seconds(INDEX_LEASE_SECONDS - 0.001)
@@ -310,7 +317,7 @@ class TestLeases:
         slow, clock = Blocking(), Clock(now_us())
 
         def renewed() -> bool:
-            ((leased_until_us,),) = tables.query("SELECT leased_until_us FROM outbox")
+            ((leased_until_us,),) = tables.query("SELECT leased_until_us FROM jobs")
             return bool(leased_until_us == clock() + INDEX_LEASE_SECONDS * 1e6)
 
         async def both() -> None:
@@ -341,7 +348,7 @@ class TestLeases:
             slow.may_go_on.set()
 
         asyncio.run(stop_in_the_middle())
-        assert tables.query("SELECT leased_until_us, attempts FROM outbox") == [(0, 0)]
+        assert tables.query("SELECT state, attempts, crashes FROM jobs") == [(0, 0, 0)]
         drain(kept, other)
         assert_in_step(tables, other)
 
@@ -352,9 +359,7 @@ class TestLeases:
         kept.create("a", "zebra")
         clock, embedder = Clock(now_us()), Counting()
         for _ in range(INDEX_TRIES_MAX):
-            kept.upkeep(
-                lambda work: work.outbox.lease(limit=5, now_us=clock(), leased_until_us=clock() + 1)
-            )
+            kept.upkeep(lambda work: lease(work, clock(), clock() + 1))
             clock.pass_seconds(1)
         kept.create("b", "lion")
         drain(kept, embedder, clock=clock)
@@ -386,7 +391,7 @@ class TestRunning:
         monkeypatch.setattr(worker, "REINDEX_EVERY_SECONDS", 0.01)
         embedder = Counting()
         kept.create("a", "zebra")
-        tables.execute("DELETE FROM outbox")  # lost, by whatever mishap
+        tables.execute("DELETE FROM jobs")  # lost, by whatever mishap
 
         async def run() -> None:
             running = asyncio.create_task(IndexWorker(kept.store, embedder).run())

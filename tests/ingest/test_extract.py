@@ -343,7 +343,7 @@ class TestPdf:
         assert extracted == Extracted("first page\n\nthird page", "first page", "text/plain")
 
     def test_images_only_is_said_so(self) -> None:
-        with pytest.raises(InvalidArgument, match="2 pages and no text: it holds images only"):
+        with pytest.raises(InvalidArgument, match="2 pages and no text, only images"):
             extract(a_pdf("", ""), name="scan.pdf")
 
     def test_encrypted_is_said_so(self) -> None:

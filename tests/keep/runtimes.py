@@ -21,8 +21,8 @@ from zibaldone.wiring.runtime import build_runtime
 
 
 @contextmanager
-def opened(data: Path) -> Iterator[Runtime]:
-    chosen = settings.load({"data": str(data), "embedder": "none"}, environment={})
+def opened(data: Path, **flags: Any) -> Iterator[Runtime]:
+    chosen = settings.load({"data": str(data), "embedder": "none", **flags}, environment={})
     runtime = build_runtime(chosen)
     try:
         yield runtime

@@ -12,9 +12,10 @@ import pytest
 from zibaldone.access.principal import LOCAL
 from zibaldone.errors import StorageFull
 from zibaldone.keep.commit import Actor
-from zibaldone.keep.imports import Imported, Incoming, import_documents
+from zibaldone.keep.imports import import_documents
 from zibaldone.limits import Limits
 from zibaldone.model.document import Document, Revision
+from zibaldone.model.incoming import Imported, Incoming
 from zibaldone.model.instant import now_us
 from zibaldone.store.open import open_store, store_url
 from zibaldone.store.port import Store, Writer
@@ -58,7 +59,7 @@ def import_all(store: Store, *batch: Incoming) -> list[Imported]:
 
 
 def stored(store: Store, document_id: str) -> Document:
-    found = store.read_now(LOCAL.tenant, lambda reader: reader.documents.get(document_id))
+    found = asyncio.run(store.read(LOCAL.tenant, lambda reader: reader.documents.get(document_id)))
     assert found is not None
     return found
 
@@ -69,7 +70,7 @@ def test_times_are_the_sources_and_the_audit_trail_says_when_it_came(store: Stor
     found = stored(store, "a")
     assert (found.created_at_us, found.updated_at_us) == (LONG_AGO_US, LONG_AGO_US + 1)
     assert (found.revision, found.updated_by, found.operation) == (5, "importer", "import")
-    (entry,) = store.read_now(LOCAL.tenant, lambda reader: reader.audit.page("a", limit=5))
+    (entry,) = asyncio.run(store.read(LOCAL.tenant, lambda reader: reader.audit.page("a", limit=5)))
     assert before_us <= entry.at_us <= now_us()
     assert (entry.action, entry.principal, entry.revision) == ("import", "importer", 5)
     assert entry.request_id == "request-1"
@@ -93,7 +94,9 @@ def test_one_that_cannot_be_kept_does_not_stop_the_others(store: Store) -> None:
     )
     assert [one.outcome for one in results] == ["created", *["failed"] * 5, "created"]
     assert all(one.reason for one in results if one.outcome == "failed")
-    heads = store.read_now(LOCAL.tenant, lambda reader: reader.documents.heads("", limit=9))
+    heads = asyncio.run(
+        store.read(LOCAL.tenant, lambda reader: reader.documents.heads("", limit=9))
+    )
     assert [head.document_id for head in heads] == ["a", "f"]
 
 
@@ -114,4 +117,4 @@ def test_a_batch_is_kept_whole_or_not_at_all(store: Store) -> None:
 
     with pytest.raises(StorageFull):
         asyncio.run(store.write(LOCAL.tenant, fails_afterwards))
-    assert store.read_now(LOCAL.tenant, lambda reader: reader.documents.get("a")) is None
+    assert asyncio.run(store.read(LOCAL.tenant, lambda reader: reader.documents.get("a"))) is None

@@ -26,8 +26,8 @@ class Backend(Protocol):
         """Change something behind the port that the port has no way to change."""
         ...
 
-    def indexed_passages(self) -> int:
-        """How many passages the keyword index knows."""
+    def indexed_chunks(self) -> int:
+        """How many chunks the keyword index holds."""
         ...
 
     def forget_vector_changes(self, kept: int) -> None:
@@ -67,7 +67,7 @@ class Sqlite:
         finally:
             raw.close()
 
-    def indexed_passages(self) -> int:
+    def indexed_chunks(self) -> int:
         ((count,),) = self.query("SELECT count(*) FROM chunk_terms_docsize")
         return int(count)
 

@@ -23,7 +23,7 @@ def require_effect(principal: Principal, effect: Effect) -> None:
 
 
 def require_document(principal: Principal, document_id: str) -> None:
-    """A write outside the caller's folder is refused aloud; a read there finds nothing."""
+    """Refuse a write outside the caller's folder. A read there just finds nothing."""
     prefix = principal.tenant.prefix
     if not document_id.startswith(prefix):
         raise Forbidden(

@@ -1,4 +1,4 @@
-"""An API key, as it is stored: everything but the secret."""
+"""An API key as it is stored: everything except the secret."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ class ApiKey:
 
 
 def secret_hash(secret: str) -> bytes:
-    """A secret is 256 random bits, so one fast hash is enough: there is nothing to guess."""
+    """One fast hash is enough: a secret is 256 random bits and cannot be guessed."""
     return hashlib.sha256(secret.encode()).digest()

@@ -1,4 +1,4 @@
-"""Does a name mean this machine? The only answer to that question."""
+"""Decides whether a host name or address means this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A caller: who, in which namespace, with which rights."""
+"""A caller: identity, namespace and rights."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAMESPACE_DEFAULT = "default"
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """What a caller can see at all. The store applies it to every statement."""
+    """What a caller can see. The store applies it to every statement."""
 
     namespace: str = NAMESPACE_DEFAULT
     prefix: str = ""
@@ -23,13 +23,13 @@ class Tenant:
 @dataclass(frozen=True, slots=True)
 class Principal:
     key_id: str
-    """Names the caller in the audit trail; never the secret."""
+    """Identifies the caller in the audit log; never the secret."""
     tenant: Tenant = Tenant()
     effects: frozenset[Effect] = frozenset(EFFECTS)
     profiles: frozenset[str] | None = None
     """Profiles the caller may use; None means all."""
     by_token: bool = False
-    """Known by an access token, whose client can ask its issuer for more scopes."""
+    """Authenticated by an access token, whose client can request more scopes."""
 
 
 LOCAL = Principal(key_id="local")

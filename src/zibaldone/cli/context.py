@@ -18,6 +18,7 @@ from zibaldone.errors import ConfigurationError, ZibaldoneError
 
 if TYPE_CHECKING:
     from zibaldone.cli.session import Session as Session  # noqa: PLC0414 - used as context.Session
+    from zibaldone.tools.spec import Notify
 
 Answer = dict[str, Any]
 
@@ -115,3 +116,23 @@ def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
         return
     with click.progressbar(length=total, label=label, file=sys.stderr) as bar:
         yield bar.update
+
+
+@contextmanager
+def progress_bar(label: str) -> Iterator[Notify]:
+    """A receiver of the progress that a tool reports, for `Session.call`."""
+    if not sys.stderr.isatty():
+
+        async def ignore(method: str, params: dict[str, Any]) -> None:
+            del method, params
+
+        yield ignore
+        return
+    with click.progressbar(length=0, label=label, file=sys.stderr) as bar:
+
+        async def show(method: str, params: dict[str, Any]) -> None:
+            del method
+            bar.length = int(params["total"])
+            bar.update(int(params["progress"]) - bar.pos)
+
+        yield show

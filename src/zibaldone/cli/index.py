@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from zibaldone.cli import context
-from zibaldone.index import sweep
 
 _COUNTS = (
     ("documents", "documents"),
@@ -32,32 +31,24 @@ def index() -> None:
 @click.pass_obj
 def status(options: context.Options, /, as_json: bool) -> None:
     """Show how many documents have vectors, by model, and what is pending or failed."""
-    with context.opened(options) as session:
-        report = session.run(current_status(session))
+    answer = context.run_tool(options, "index_status", {})
     if as_json:
-        context.echo_json(report)
+        context.echo_json(answer)
     else:
-        _echo_status(report)
+        _echo_status(answer)
 
 
-async def current_status(session: context.Session) -> dict[str, Any]:
-    runtime = session.runtime
-    model_id = None if runtime.index is None else await runtime.index.model_id()
-    name = None if runtime.embedder is None else runtime.embedder.identity
-    return {"model": name, **await sweep.status(runtime.store, model_id)}
-
-
-def _echo_status(report: dict[str, Any]) -> None:
-    click.echo(f"model: {report['model'] or 'none, keyword search only'}")
-    rows = [(label, str(report[name])) for name, label in _COUNTS]
-    rows.append(("lag", f"{report['vector_sync_lag_seconds']:.1f} s"))
+def _echo_status(status: dict[str, Any]) -> None:
+    click.echo(f"model: {status['model'] or 'none, keyword search only'}")
+    rows = [(label, str(status[name])) for name, label in _COUNTS]
+    rows.append(("lag", f"{status['vector_sync_lag_seconds']:.1f} s"))
     context.echo_table(rows, right=frozenset({1}))
-    if report["indexed_by"] not in (None, report["model"]):
-        click.echo(f"a running process indexes with another model: {report['indexed_by']}")
-    for model in report["models"]:
+    if status["indexed_by"] not in (None, status["model"]):
+        click.echo(f"a running process indexes with another model: {status['indexed_by']}")
+    for model in status["models"]:
         if model["vectors"] and not model["in_use"]:
             click.echo(f"not in use: {model['vectors']} vectors of {model['identity']}")
-    for failure in report["failures"][:_FAILURES_SHOWN_MAX]:
+    for failure in status["failures"][:_FAILURES_SHOWN_MAX]:
         name, why = (context.printable(failure[part]) for part in ("document_id", "reason"))
         click.echo(f"failed: {name}: {why}", err=True)
 

@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-import re
-import secrets
-from typing import Any
-
 import click
 
-from zibaldone.access.key import ApiKey, secret_hash
-from zibaldone.access.principal import EFFECTS, NAMESPACE_DEFAULT, Effect, Tenant
+from zibaldone.access.principal import EFFECTS, NAMESPACE_DEFAULT, Effect
 from zibaldone.cli import context
-from zibaldone.errors import InvalidArgument, NotFound
-from zibaldone.model.instant import from_iso, now_us, to_iso
-from zibaldone.text import normalize
-
-_SPAN = re.compile(r"(\d+)([smhdw])")
-_SPAN_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-_SECRET_START = "zib_"  # noqa: S105 - a prefix by which secret scanners recognise one
+from zibaldone.errors import InvalidArgument
 
 
 @click.group()
@@ -67,26 +56,20 @@ def create(
             f"There is no profile {min(unknown)!r}; there are {', '.join(sorted(known))}.",
             field="profile",
         )
-    at_us = now_us()
-    secret = _SECRET_START + secrets.token_urlsafe(32)
-    new = ApiKey(
-        key_id="key_" + secrets.token_hex(6),
-        secret_hash=secret_hash(secret),
-        label=normalize.title(label),
-        namespace=normalize.namespace(namespace),
-        path_prefix=normalize.prefix(prefix),
-        effects=effects or ("read", "write", "delete"),
-        profiles=profiles or None,
-        created_at_us=at_us,
-        expires_at_us=None if expires is None else _expiry_us(expires, at_us),
-    )
-    with context.opened(options) as session:
-        store = session.runtime.store
-        session.run(store.write(Tenant(), lambda writer: writer.api_keys.add(new)))
+    arguments = {
+        "label": label,
+        "namespace": namespace,
+        "prefix": prefix,
+        "effects": list(effects),
+        "profiles": list(profiles),
+        "expires": expires,
+    }
+    answer = context.run_tool(options, "create_key", arguments)
     if as_json:
-        context.echo_json({**_as_dict(new), "secret": secret})
+        context.echo_json(answer)
     else:
-        click.echo(f"{new.key_id} created. Its secret, shown only once:\n\n  {secret}\n")
+        click.echo(f"{answer['key_id']} created. Its secret, shown only once:\n")
+        click.echo(f"  {answer['secret']}\n")
         click.echo("Send it as 'Authorization: Bearer …' or 'x-api-key: …'.")
 
 
@@ -95,19 +78,18 @@ def create(
 @click.pass_obj
 def list_keys(options: context.Options, /, as_json: bool) -> None:
     """List the keys, without their secrets."""
-    with context.opened(options) as session:
-        store = session.runtime.store
-        keys = session.run(store.read(Tenant(), lambda reader: reader.api_keys.all()))
+    answer = context.run_tool(options, "list_keys", {})
     if as_json:
-        context.echo_json({"keys": [_as_dict(known) for known in keys]})
+        context.echo_json(answer)
         return
-    if not keys:
+    if not answer["keys"]:
         click.echo("There are no keys: only this machine can reach the server.")
-    for known in keys:
-        row = _as_dict(known)
-        may = ",".join(known.effects)
-        where = f"{known.namespace}:{known.path_prefix or '*'}"
-        click.echo(f"{known.key_id}  {row['state']:<8} {where:<24} {may:<20} {known.label}")
+    for known in answer["keys"]:
+        effects = ",".join(known["effects"])
+        place = f"{known['namespace']}:{known['prefix'] or '*'}"
+        click.echo(
+            f"{known['key_id']}  {known['state']:<8} {place:<24} {effects:<20} {known['label']}"
+        )
 
 
 @key.command()
@@ -116,46 +98,8 @@ def list_keys(options: context.Options, /, as_json: bool) -> None:
 @click.pass_obj
 def revoke(options: context.Options, /, key_id: str, as_json: bool) -> None:
     """Revoke a key. A running server refuses it within a second."""
-    with context.opened(options) as session:
-        store = session.runtime.store
-        done = session.run(
-            store.write(Tenant(), lambda writer: writer.api_keys.revoke(key_id, now_us()))
-        )
-    if not done:
-        raise NotFound(
-            f"There is no active key {key_id!r}. 'zibaldone key list' shows all keys.",
-            key_id=key_id,
-        )
+    answer = context.run_tool(options, "revoke_key", {"key_id": key_id})
     if as_json:
-        context.echo_json({"key_id": key_id, "state": "revoked"})
+        context.echo_json(answer)
     else:
         click.echo(f"{key_id} revoked.")
-
-
-def _as_dict(known: ApiKey) -> dict[str, Any]:
-    state = "valid" if known.is_valid(now_us()) else "expired"
-    if known.revoked_at_us is not None:
-        state = "revoked"
-    return {
-        "key_id": known.key_id,
-        "label": known.label,
-        "state": state,
-        "namespace": known.namespace,
-        "prefix": known.path_prefix,
-        "effects": list(known.effects),
-        "profiles": None if known.profiles is None else list(known.profiles),
-        "created_at": to_iso(known.created_at_us),
-        "expires_at": None if known.expires_at_us is None else to_iso(known.expires_at_us),
-    }
-
-
-def _expiry_us(text: str, at_us: int) -> int:
-    span = _SPAN.fullmatch(text.strip())
-    try:
-        if span is not None:
-            return at_us + int(span.group(1)) * _SPAN_SECONDS[span.group(2)] * 1_000_000
-        return from_iso(text)
-    except (ValueError, OverflowError):
-        raise InvalidArgument(
-            f"{text!r} must be a lifetime such as 90d or an ISO date and time.", field="expires"
-        ) from None

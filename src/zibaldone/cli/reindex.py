@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 from zibaldone.cli import context
-from zibaldone.cli.index import current_status
 from zibaldone.embed.open import EMBEDDERS
 from zibaldone.embed.port import Embedder
 from zibaldone.errors import ConfigurationError, NotConfigured
@@ -59,17 +58,17 @@ def _reindex(
     if runtime.index is None or runtime.embedder is None:
         raise NotConfigured("There is no embedding model: install one, or set embedder.")
     model_id = session.run(runtime.index.model_id())
-    before = session.run(current_status(session))
+    before = session.call("index_status", {})
     failures = before["failures"]
     with context.progress("Embedding", before["missing"]) as report:
         if _is_in_use(runtime.embedder, options, before["indexed_by"]):
             embedded = session.run(catch_up(runtime.store, runtime.index, report))
-            after = session.run(current_status(session))
+            after = session.call("index_status", {})
             failures = after["failures"]
         else:
             filled = session.run(fill(runtime.store, runtime.embedder, model_id, report))
             embedded = filled.chunks
-            after = session.run(current_status(session))
+            after = session.call("index_status", {})
             failures = [{"document_id": name, "reason": why} for name, why in filled.failed.items()]
     dropped = 0
     if drop_others and not after["missing"]:

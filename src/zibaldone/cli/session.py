@@ -34,10 +34,20 @@ class Session:
 
         `notify` receives the progress that the tool reports.
         """
+        return self.values(self.run(self.ask(tool, arguments, notify)))
+
+    async def ask(
+        self, tool: str, arguments: dict[str, Any], notify: Notify | None = None
+    ) -> Answer:
+        """The same within the event loop, and the answer as the tool gives it."""
         token = None if notify is None else tool
         call = Call(self.runtime, LOCAL, notify=notify, progress_token=token, is_operator=True)
-        answer = self.run(call_tool(self._catalogue.by_name[tool], call, arguments))
-        # An answer is made to be sent and may contain encoded JSON; commands need its values.
+        answer: Answer = await call_tool(self._catalogue.by_name[tool], call, arguments)
+        return answer
+
+    @staticmethod
+    def values(answer: Answer) -> Answer:
+        """An answer is made to be sent and may contain encoded JSON; this decodes it."""
         values: Answer = orjson.loads(orjson.dumps(answer, default=str))
         return values
 

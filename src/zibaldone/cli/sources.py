@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import click
 
 from zibaldone.cli import context
-from zibaldone.errors import Ambiguous, InvalidArgument, NotFound, StorageCorrupt
-from zibaldone.index.recut import Recut, change_chunking
 from zibaldone.limits import (
     CHUNK_MINIMUM_CHARS_DEFAULT,
     CHUNK_OVERLAP_CHARS_DEFAULT,
     CHUNK_SIZE_CHARS_DEFAULT,
 )
-from zibaldone.model.chunking import CUTS, Chunking, CutBy
-from zibaldone.store.upkeep import Source
+from zibaldone.model.chunking import CUTS, CutBy
 
 _COLUMNS = ("name", "namespace", "kind", "documents", "chunks", "chunking")
 
@@ -28,12 +24,11 @@ def sources(ctx: click.Context, as_json: bool) -> None:
     """List the sources, or change how one is chunked."""
     if ctx.invoked_subcommand is not None:
         return
-    with context.opened(ctx.obj) as session:
-        known = _all(session)
+    answer = context.run_tool(ctx.obj, "list_sources", {})
     if as_json:
-        context.echo_json({"sources": [_listed(source) for source in known]})
+        context.echo_json(answer)
         return
-    rows = [_row(source) for source in known]
+    rows = [_row(source) for source in answer["sources"]]
     context.echo_table([_COLUMNS, *rows], right=frozenset({3, 4}))
 
 
@@ -81,115 +76,28 @@ def chunking(
     A change applies to the next write, and all existing documents are chunked again. A server may
     keep running. After an interruption, the same command continues.
     """
-    given = {part: value for part, value in sizes.items() if value is not None}
-    with context.opened(options) as session:
-        source = _named(_all(session), name, namespace)
-        if by is None and not given:
-            answer = _described(source)
-        else:
-            answer = _change(session, source, _wanted(source, by, given))
+    arguments: dict[str, Any] = {"source": name, "namespace": namespace}
+    changes = {"by": by, **sizes}
+    if any(value is not None for value in changes.values()):
+        with context.opened(options) as session, context.progress_bar("Chunking") as notify:
+            answer = session.call("set_source_chunking", {**arguments, **changes}, notify)
+    else:
+        answer = context.run_tool(options, "source_chunking", arguments)
     if as_json:
         context.echo_json(answer)
     else:
         _echo(answer)
 
 
-def _change(session: context.Session, source: Source, wanted: Chunking) -> dict[str, Any]:
-    started_s = time.monotonic()
-    with context.progress("Chunking", source.documents) as report:
-        outcome: Recut = session.run(
-            change_chunking(session.runtime.store, source.source_id, wanted, report)
-        )
-    return {
-        **_identified(source),
-        "chunking": wanted.as_dict(),
-        "is_cut": True,
-        "documents": outcome.documents,
-        "changed": outcome.changed,
-        "new_chunks": outcome.chunks,
-        "seconds": round(time.monotonic() - started_s, 3),
-    }
-
-
-def _wanted(source: Source, by: CutBy | None, given: dict[str, int]) -> Chunking:
-    """The chunking asked for; sizes that are not given stay as they are, or get their defaults."""
-    by = by or _usable(source).by
-    if by == "structure":
-        if given:
-            raise InvalidArgument(
-                f"{source.name!r} is cut by structure; to set sizes, add --by size.", field="by"
-            )
-        return Chunking()
-    current = source.chunking
-    if current is not None and current.by == "size" and "size_chars" not in given:
-        given = {**current.as_dict(), **given}
-        del given["by"]
-    return Chunking.by_size(**given)
-
-
-def _all(session: context.Session) -> list[Source]:
-    store = session.runtime.store
-    return session.run(store.upkeep(lambda work: work.sources.all(), write=False))
-
-
-def _named(known: list[Source], name: str, namespace: str | None) -> Source:
-    matching = [
-        source for source in known
-        if source.name == name and namespace in (None, source.namespace)
-    ]  # fmt: skip
-    if not matching:
-        raise NotFound(f"There is no source {name!r}. 'zibaldone sources' lists them.", source=name)
-    if len(matching) > 1:
-        names = sorted(source.namespace for source in matching)
-        raise Ambiguous(
-            f"Several namespaces have a source {name!r}: {', '.join(names)}. Add --namespace.",
-            source=name,
-            namespaces=names,
-        )
-    return matching[0]
-
-
-def _usable(source: Source) -> Chunking:
-    if source.chunking is None:
-        raise StorageCorrupt(
-            f"The definition of the source {source.name!r} is invalid: {source.problem} "
-            "Set it again with --by.",
-            source=source.name,
-        )
-    return source.chunking
-
-
-def _identified(source: Source) -> dict[str, Any]:
-    return {"source": source.name, "namespace": source.namespace}
-
-
-def _described(source: Source) -> dict[str, Any]:
-    usable = _usable(source)
-    return {**_identified(source), "chunking": usable.as_dict(), "is_cut": source.is_cut}
-
-
-def _listed(source: Source) -> dict[str, Any]:
-    return {
-        **_identified(source),
-        "source_id": source.source_id,
-        "kind": source.kind,
-        "enabled": source.enabled,
-        "documents": source.documents,
-        "chunks": source.chunks,
-        "chunking": None if source.chunking is None else source.chunking.as_dict(),
-        "is_cut": source.is_cut,
-        "problem": source.problem or None,
-    }
-
-
-def _row(source: Source) -> tuple[str, ...]:
-    kind = source.kind if source.enabled else f"{source.kind} (disabled)"
-    if source.chunking is None:
-        how = f"invalid: {source.problem}"
+def _row(source: dict[str, Any]) -> tuple[str, ...]:
+    kind = source["kind"] if source["enabled"] else f"{source['kind']} (disabled)"
+    if source["chunking"] is None:
+        how = f"invalid: {source['problem']}"
     else:
-        how = _in_words(source.chunking.as_dict(), is_cut=source.is_cut)
-    names = (context.printable(part) for part in (source.name, source.namespace, kind))
-    return (*names, str(source.documents), str(source.chunks), context.printable(how))
+        how = _in_words(source["chunking"], is_cut=source["is_cut"])
+    names = (context.printable(part) for part in (source["source"], source["namespace"], kind))
+    counts = (str(source["documents"]), str(source["chunks"]))
+    return (*names, *counts, context.printable(how))
 
 
 def _in_words(how: dict[str, Any], *, is_cut: bool) -> str:

@@ -1,7 +1,7 @@
 """Whose turn it is: processes with different models must not work on one queue.
 
-A change in the outbox and a document's status belong to one model, that of the workers that live.
-One with another model stands by, and says so: its searches go on with the vectors it has.
+A job in the queue and a document's status belong to one model, that of the workers that are alive.
+A worker with another model stands by, and says so: its searches go on with the vectors it has.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ as it was keeps its key and its vector; only documents with new chunks are queue
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,6 +24,9 @@ from zibaldone.store.port import Store
 from zibaldone.store.upkeep import Upkeep
 from zibaldone.text.chunk import cut
 from zibaldone.text.chunk_changes import chunk_changes
+
+Report = Callable[[int], Awaitable[None]]
+"""Receives how many documents were cut since the last time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class Recut:
 
 
 async def change_chunking(
-    store: Store, source_id: int, chunking: Chunking, report: Callable[[int], None]
+    store: Store, source_id: int, chunking: Chunking, report: Report
 ) -> Recut:
     """Cut the source's documents so from now on, and those that are there already.
 
@@ -66,7 +69,7 @@ class _Run:
     source_id: int
     chunking: Chunking
     version: int
-    report: Callable[[int], None]
+    report: Report
 
     async def pass_over(self) -> Recut | None:
         """Cut what is stale, by key; None: nothing is.
@@ -78,7 +81,7 @@ class _Run:
         while page := await self.store.upkeep(partial(self._page, after), write=False):
             for keys in _batches(page):
                 done = (done or Recut()) + await self.store.upkeep(partial(self._cut_batch, keys))
-                self.report(len(keys))
+                await self.report(len(keys))
                 await asyncio.sleep(RECUT_PAUSE_SECONDS)
             after, _ = page[-1]
         return done
@@ -101,7 +104,7 @@ class _Run:
                 changed.append(document.document_key)
             done += Recut(1, int(bool(changes)), len(changes.added))
         work.sources.set_cut(self.source_id, keys)
-        work.outbox.enqueue_cut(changed, now_us())
+        work.vectors.enqueue_cut(changed, now_us())
         return done
 
     def _require_unchanged(self, work: Upkeep) -> None:

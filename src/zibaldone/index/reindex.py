@@ -21,6 +21,7 @@ from zibaldone.limits import (
     INDEX_SWEEP_DOCUMENTS,
 )
 from zibaldone.model.instant import now_us
+from zibaldone.model.job import VECTORS
 from zibaldone.store.port import Store
 from zibaldone.store.upkeep import Upkeep
 
@@ -43,7 +44,7 @@ async def _catch_up(store: Store, worker: IndexWorker, report: Callable[[int], N
     await enqueue_missing(store, await worker.model_id())
     through_us = now_us()
     embedded = 0
-    while await store.upkeep(lambda work: work.outbox.pending(through_us), write=False):
+    while await store.upkeep(lambda work: work.queue.pending(VECTORS, through_us), write=False):
         done = await worker.drain_once()
         embedded += done.chunks
         report(done.chunks)
@@ -66,7 +67,7 @@ async def fill(
 ) -> Filled:
     """For a model that nobody uses yet: its vectors, beside those that serve.
 
-    The outbox and the documents' status belong to the model in use; this touches neither. What
+    The queue and the documents' status belong to the model in use; this touches neither. What
     changes after its document was passed is made up for by the server that begins to use the model.
     Raises EmbedderUnavailable when the model is unavailable: going on would gain nothing.
     """

@@ -120,7 +120,7 @@ def _unqueued(model_id: int, after: int, work: Upkeep) -> list[tuple[int, bool]]
 
 def _enqueue(model_id: int, keys: list[int], work: Upkeep) -> int:
     _require_turn(work, model_id)
-    return work.outbox.enqueue(keys, model_id, now_us())
+    return work.vectors.enqueue_missing(keys, model_id, now_us())
 
 
 def _require_turn(work: Upkeep, model_id: int) -> None:

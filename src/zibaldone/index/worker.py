@@ -1,6 +1,6 @@
-"""The worker: takes changes from the outbox, embeds what is new, and says when it is done.
+"""The worker: takes jobs from the queue, embeds what is new, and says when it is done.
 
-A change is leased, not removed: after a crash at any point another worker does it again, and
+A job is leased, not removed: after a crash at any point another worker does it again, and
 embeds only what still lacks a vector. Vectors and the status `ready` are written in one
 transaction, and only for the revision that was read. A transaction may run twice or fail at its
 commit, so it only returns outcomes; they are logged and counted afterwards.
@@ -31,8 +31,9 @@ from zibaldone.limits import (
     REINDEX_EVERY_SECONDS,
 )
 from zibaldone.model.instant import now_us
+from zibaldone.model.job import VECTORS, LeasedJob, Setback, new_lease_owner
 from zibaldone.store.port import Store
-from zibaldone.store.upkeep import Claim, DocumentState, Failure, LeasedChange, Upkeep
+from zibaldone.store.upkeep import Claim, DocumentState, Upkeep
 
 _log = logging.getLogger("zibaldone.index")
 
@@ -75,13 +76,13 @@ class Outcome:
 class _Leased:
     count: int
     """Documents that were taken, those with nothing left to do included."""
-    tasks: Sequence[tuple[LeasedChange, Task]] = ()
+    tasks: Sequence[tuple[LeasedJob, Task]] = ()
     outcomes: Sequence[Outcome] = ()
     """Of those that nothing was left to do for."""
 
     @property
-    def changes(self) -> list[LeasedChange]:
-        return [change for change, _ in self.tasks]
+    def jobs(self) -> list[LeasedJob]:
+        return [job for job, _ in self.tasks]
 
 
 class IndexWorker:
@@ -152,8 +153,10 @@ class IndexWorker:
         await self._ownership.resign()
 
     async def _is_due(self) -> bool:
-        at_us = self._clock()
-        return await self._store.upkeep(lambda work: work.outbox.has_due(at_us), write=False)
+        at_us, until_us = self._clock(), self._lease_end_us()
+        return await self._store.upkeep(
+            lambda work: work.queue.has_due(VECTORS, now_us=at_us, until_us=until_us), write=False
+        )
 
     async def model_id(self) -> int:
         if self._model_id is None:
@@ -180,7 +183,7 @@ class IndexWorker:
         if self._clock() < self._paused_until_us:
             return Batch()
         model_id = await self.model_id()
-        until_us = self._lease_end_us()
+        until_us, owner = self._lease_end_us(), new_lease_owner()
         # One is enough to see whether the model is back; and if it is the document that makes the
         # model unavailable, the others are not held up by it.
         limit = 1 if self._pause_s else INDEX_BATCH_DOCUMENTS
@@ -189,22 +192,22 @@ class IndexWorker:
             claim = self._ownership.claim(work, model_id)
             if claim.rival is not None:
                 return claim, _Leased(0)
-            return claim, _lease(work, model_id, limit, self._clock(), until_us)
+            return claim, _lease(work, model_id, limit, owner, self._clock(), until_us)
 
         claim, leased = await self._store.upkeep(lease)
         self._ownership.note(claim)
         _log_outcomes(leased.outcomes)
         if not leased.tasks:
             return Batch(leased.count)
-        async with self._holding(leased.changes):
+        async with self._holding(leased.jobs):
             embedded = await embed(self._embedder, [task for _, task in leased.tasks])
         wait_s = self._rest(embedded)
-        by_change = list(zip(leased.changes, embedded, strict=True))
+        by_job = list(zip(leased.jobs, embedded, strict=True))
 
         def keep(work: Upkeep) -> tuple[Claim, list[Outcome]]:
             claim = self._ownership.claim(work, model_id)
             if claim.rival is None:
-                return claim, _keep(work, model_id, by_change, self._clock(), wait_s)
+                return claim, _keep(work, model_id, by_job, self._clock(), wait_s)
             # It was asleep for so long that others took over: queue and status are theirs.
             keep_vectors(work, model_id, embedded)
             return claim, []
@@ -234,24 +237,26 @@ class IndexWorker:
         return self._clock() + int(INDEX_LEASE_SECONDS * _SECOND_US)
 
     @contextlib.asynccontextmanager
-    async def _holding(self, changes: Sequence[LeasedChange] = ()) -> AsyncIterator[None]:
+    async def _holding(self, jobs: Sequence[LeasedJob] = ()) -> AsyncIterator[None]:
         """While it takes long, leases and claim are renewed; a worker that stops gives back."""
-        renewing = asyncio.create_task(self._renew(changes))
+        renewing = asyncio.create_task(self._renew(jobs))
         try:
             yield
         except asyncio.CancelledError:
             with contextlib.suppress(ZibaldoneError):
-                await self._store.upkeep(lambda work: work.outbox.release(changes))
+                await self._store.upkeep(
+                    lambda work: work.queue.release(jobs, now_us=self._clock())
+                )
             raise
         finally:
             renewing.cancel()
 
-    async def _renew(self, changes: Sequence[LeasedChange]) -> None:
+    async def _renew(self, jobs: Sequence[LeasedJob]) -> None:
         def renew(work: Upkeep) -> Claim:
             claim = self._ownership.claim(work, model_id)
             until_us = self._lease_end_us()
-            if changes and claim.rival is None:
-                work.outbox.renew(changes, until_us)
+            if jobs and claim.rival is None:
+                work.queue.renew(jobs, until_us)
             return claim
 
         model_id = await self.model_id()
@@ -273,106 +278,119 @@ def _batch(documents: int, outcomes: Sequence[Embedded]) -> Batch:
     )
 
 
-def _lease(work: Upkeep, model_id: int, limit: int, at_us: int, until_us: int) -> _Leased:
+def _lease(
+    work: Upkeep, model_id: int, limit: int, owner: str, at_us: int, until_us: int
+) -> _Leased:
     """Take documents, settle those with nothing to embed, and share the batch among the others."""
-    changes = work.outbox.lease(limit=limit, now_us=at_us, leased_until_us=until_us)
-    states = work.vectors.states(change.document_key for change in changes)
-    settled: list[LeasedChange] = []
-    ended: list[tuple[LeasedChange, DocumentState]] = []
-    open_changes: list[tuple[LeasedChange, DocumentState]] = []
+    jobs = work.queue.lease(
+        VECTORS, limit=limit, now_us=at_us, until_us=until_us, owner=owner, by_subject=True
+    )
+    states = work.vectors.states(map(_document_key, jobs))
+    settled: list[LeasedJob] = []
+    given_up: list[tuple[LeasedJob, DocumentState, str]] = []
+    to_embed: list[tuple[LeasedJob, DocumentState]] = []
     outcomes: list[Outcome] = []
-    for change in changes:
-        state = states.get(change.document_key)
+    for job in jobs:
+        state = states.get(_document_key(job))
         if state is None:
-            settled.append(change)
+            settled.append(job)
         elif not state.is_live or state.vector_status == "skipped":
-            settled.append(change)  # its chunks and vectors went with the write that removed it
+            settled.append(job)  # its chunks and vectors went with the write that removed it
             outcomes.append(Outcome("skipped" if state.is_live else "removed", state.document_id))
-        elif change.attempts > INDEX_TRIES_MAX:
-            ended.append((change, state))
+        elif job.attempts + job.crashes >= INDEX_TRIES_MAX:
+            given_up.append((job, state, _ENDED))
         else:
-            open_changes.append((change, state))
+            to_embed.append((job, state))
     if settled:
-        work.outbox.finish(settled)
-    outcomes += _give_up(work, [(change, state, _ENDED) for change, state in ended])
-    keys = [change.document_key for change, _ in open_changes]
+        _finish(work, settled, at_us)
+    outcomes += _give_up(work, given_up, at_us)
+    keys = [state.document_key for _, state in to_embed]
     chunks = work.vectors.chunks_without_vector(keys, model_id, INDEX_BATCH_CHUNKS) if keys else {}
-    tasks = [
-        (change, Task(state, chunks.get(change.document_key, ()))) for change, state in open_changes
-    ]
-    return _Leased(len(changes), tasks, outcomes)
+    tasks = [(job, Task(state, chunks.get(state.document_key, ()))) for job, state in to_embed]
+    return _Leased(len(jobs), tasks, outcomes)
+
+
+def _document_key(job: LeasedJob) -> int:
+    return int(job.subject or 0)
 
 
 def _keep(
     work: Upkeep,
     model_id: int,
-    embedded: Sequence[tuple[LeasedChange, Embedded]],
+    embedded: Sequence[tuple[LeasedJob, Embedded]],
     at_us: int,
     wait_s: float,
 ) -> list[Outcome]:
-    done = [(change, each.task) for change, each in embedded if each.error is None]
+    done = [(job, each.task) for job, each in embedded if each.error is None]
     keep_vectors(work, model_id, (each for _, each in embedded))
-    outcomes = _settle(work, model_id, done) if done else []
-    failed = [(change, each) for change, each in embedded if each.error is not None]
-    waiting = [(change, each) for change, each in failed if each.unavailable]
+    outcomes = _settle(work, model_id, done, at_us) if done else []
+    failed = [(job, each) for job, each in embedded if each.error is not None]
+    waiting = [(job, each) for job, each in failed if each.unavailable]
     if waiting:
         until_us = at_us + int(wait_s * _SECOND_US)
-        work.outbox.wait(Failure(change, each.error or "", until_us) for change, each in waiting)
+        setbacks = [Setback(job, each.error or "", until_us) for job, each in waiting]
+        work.queue.wait(setbacks, now_us=at_us)
         outcomes += (_failed("waits", each) for _, each in waiting)
     return outcomes + _postpone(
-        work, [(change, each) for change, each in failed if not each.unavailable], at_us
+        work, [(job, each) for job, each in failed if not each.unavailable], at_us
     )
 
 
 def _settle(
-    work: Upkeep, model_id: int, done: Sequence[tuple[LeasedChange, Task]]
+    work: Upkeep, model_id: int, done: Sequence[tuple[LeasedJob, Task]], at_us: int
 ) -> list[Outcome]:
     """Documents whose chunks all have vectors are ready; the others are released."""
-    lacking = work.vectors.lacking([change.document_key for change, _ in done], model_id)
-    ready = [(change, task) for change, task in done if change.document_key not in lacking]
+    lacking = work.vectors.lacking([task.state.document_key for _, task in done], model_id)
+    ready = [(job, task.state) for job, task in done if task.state.document_key not in lacking]
     if ready:
-        work.vectors.set_ready((task.state.document_key, task.state.revision) for _, task in ready)
-        work.outbox.finish(change for change, _ in ready)
+        work.vectors.set_ready((state.document_key, state.revision) for _, state in ready)
+        _finish(work, [job for job, _ in ready], at_us)
     if lacking:  # long, or changed meanwhile: the next round goes on with it
-        work.outbox.release(change for change, _ in done if change.document_key in lacking)
+        begun = [job for job, task in done if task.state.document_key in lacking]
+        work.queue.release(begun, now_us=at_us, has_progressed=True)
     return [
         Outcome(
-            "begun" if change.document_key in lacking else "ready",
+            "begun" if task.state.document_key in lacking else "ready",
             task.state.document_id,
             len(task.chunks),
         )
-        for change, task in done
+        for _, task in done
     ]
+
+
+def _finish(work: Upkeep, jobs: Sequence[LeasedJob], at_us: int) -> None:
+    """Nothing is kept of a job that is done, nor of earlier ones of its document that failed."""
+    work.queue.finish(jobs, now_us=at_us, is_kept=False)
+    work.queue.forget_ended(VECTORS, [job.subject for job in jobs if job.subject is not None])
 
 
 def _postpone(
-    work: Upkeep, failed: Sequence[tuple[LeasedChange, Embedded]], at_us: int
+    work: Upkeep, failed: Sequence[tuple[LeasedJob, Embedded]], at_us: int
 ) -> list[Outcome]:
     """Retry with back-off; after the last attempt, set aside with the reason."""
-    retried = [(change, each) for change, each in failed if change.attempts < INDEX_TRIES_MAX]
+    retried: list[tuple[Setback, Embedded]] = []
+    given_up: list[tuple[LeasedJob, DocumentState, str]] = []
+    for job, each in failed:
+        attempts, error = job.attempts + job.crashes + 1, each.error or ""
+        if attempts >= INDEX_TRIES_MAX:
+            given_up.append((job, each.task.state, error))
+        else:
+            later_us = at_us + int(2.0**attempts * _SECOND_US)
+            retried.append((Setback(job, error, later_us), each))
     if retried:
-        work.outbox.retry(
-            Failure(change, each.error or "", at_us + int(2.0**change.attempts * _SECOND_US))
-            for change, each in retried
-        )
-    given_up = [
-        (change, each.task.state, each.error or "")
-        for change, each in failed
-        if change.attempts >= INDEX_TRIES_MAX
-    ]
-    return [*(_failed("retry", each) for _, each in retried), *_give_up(work, given_up)]
+        work.queue.retry([setback for setback, _ in retried], now_us=at_us)
+    return [*(_failed("retry", each) for _, each in retried), *_give_up(work, given_up, at_us)]
 
 
 def _give_up(
-    work: Upkeep, failed: Sequence[tuple[LeasedChange, DocumentState, str]]
+    work: Upkeep, failed: Sequence[tuple[LeasedJob, DocumentState, str]], at_us: int
 ) -> list[Outcome]:
     if not failed:
         return []
-    work.outbox.park(Failure(change, error) for change, _, error in failed)
-    work.vectors.set_error(
-        (state.document_key, state.revision, error) for _, state, error in failed
-    )
-    return [Outcome("error", state.document_id, reason=error) for _, state, error in failed]
+    held = work.queue.park([Setback(job, error) for job, _, error in failed], now_us=at_us)
+    parked = [(state, error) for job, state, error in failed if job.job_key in held]
+    work.vectors.set_error((state.document_key, state.revision, error) for state, error in parked)
+    return [Outcome("error", state.document_id, reason=error) for state, error in parked]
 
 
 def _failed(name: str, embedded: Embedded) -> Outcome:

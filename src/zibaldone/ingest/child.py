@@ -123,7 +123,11 @@ class Child:
         try:
             return self._requests.get(timeout=self._idle_seconds_max)
         except Empty:
-            return None  # whoever asks in this very moment is refused, and asks another child
+            with self._lock:
+                if self._requests.empty():
+                    self._is_ended = True
+                    return None
+            return self._requests.get()
 
     def _serve(
         self, process: subprocess.Popen[bytes], request: Request, answer: Future[Answer]

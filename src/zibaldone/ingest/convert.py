@@ -11,10 +11,10 @@ import signal
 from collections.abc import Mapping
 
 from zibaldone import errors
-from zibaldone.errors import DeadlineExceeded, PayloadTooLarge, ZibaldoneError
+from zibaldone.errors import DeadlineExceeded, Internal, PayloadTooLarge, ZibaldoneError
 from zibaldone.ingest.child import Answer, Child, ChildEnded, Request
 from zibaldone.ingest.extract import extract, is_plain_text
-from zibaldone.ingest.worker import OUT_OF_MEMORY_EXIT_CODE, out_of_memory, unreadable
+from zibaldone.ingest.refusals import OUT_OF_MEMORY_EXIT_CODE, out_of_memory, unreadable
 from zibaldone.limits import (
     CONVERT_IDLE_SECONDS_MAX,
     CONVERT_INLINE_BYTES_MAX,
@@ -47,6 +47,7 @@ class Converter:
         self._slots = asyncio.Semaphore(CONVERT_PROCESSES_MAX)
         self._idle: list[Child] = []
         self._busy: set[Child] = set()
+        self._is_closed = False
 
     async def convert(self, data: bytes, *, name: str, mime: str | None = None) -> Extracted:
         """The text of a file; `mime` may be a whole Content-Type and counts for more than bytes."""
@@ -74,6 +75,7 @@ class Converter:
 
     def close(self) -> None:
         """Kill every child; conversions that still run fail."""
+        self._is_closed = True
         children = (*self._idle, *self._busy)
         self._idle.clear()
         for child in children:
@@ -100,6 +102,8 @@ class Converter:
         raise AssertionError("not reached")
 
     def _take(self) -> Child:
+        if self._is_closed:
+            raise Internal("The conversion was stopped: the server is shutting down.")
         while self._idle:
             child = self._idle.pop()
             if not child.is_ended:

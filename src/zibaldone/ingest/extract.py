@@ -180,7 +180,7 @@ def _candidates(declared: str, data: bytes, by_suffix: str) -> Iterator[str]:
     if data[:_META_CHARSET_BYTES].lstrip().startswith(b"%PDF-"):
         yield PDF
     if data.startswith(_ZIP_MAGIC):
-        with _refusing_damaged("zip archive"), _open_archive(data) as archive:
+        with _damage_refused("zip archive"), _open_archive(data) as archive:
             named = archive.namelist()
         if "word/document.xml" in named:
             yield DOCX
@@ -222,11 +222,11 @@ def _encoding(data: bytes, declared: str) -> str:
     for mark, encoding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             return encoding
-    found = _CHARSET.search(declared)
-    if found is None:
+    charset = _CHARSET.search(declared)
+    if charset is None:
         return "utf-8"
     try:
-        encoding = codecs.lookup(found[1]).name
+        encoding = codecs.lookup(charset[1]).name
     except LookupError:
         encoding = ""
     if encoding in _UNRELIABLE_CHARSETS:
@@ -239,7 +239,7 @@ def _encoding(data: bytes, declared: str) -> str:
         return "utf-8"  # a page that was converted, and its declaration was not
     if not _CHARSET_NAME.fullmatch(encoding):
         raise InvalidArgument(
-            f"The file declares the character set {found[1]!r}, which is not known here.",
+            f"The character set {charset[1]!r} of the file is not supported; save it as UTF-8.",
             field="source",
         )
     return encoding
@@ -247,14 +247,14 @@ def _encoding(data: bytes, declared: str) -> str:
 
 def _read_html(data: bytes, mime: str | None) -> Page:
     declared = (mime or "") + "\n" + data[:_META_CHARSET_BYTES].decode("latin-1")
-    with _refusing_damaged("HTML page"):
+    with _damage_refused("HTML page"):
         page = page_to_markdown(_decode(data, declared))
-    return Page(_something(page.text, "The page has no text; scripts may draw it."), page.title)
+    return Page(_require_text(page.text, "The page has no text; scripts may draw it."), page.title)
 
 
 def _read_docx(data: bytes, unpacked_bytes_max: int) -> Page:
     mammoth = extras.require("ingest", "mammoth")
-    with _refusing_damaged("Word file"):
+    with _damage_refused("Word file"):
         with _open_archive(data) as archive:
             _refuse_bomb(archive, unpacked_bytes_max)
         converted = mammoth.convert_to_html(
@@ -265,13 +265,13 @@ def _read_docx(data: bytes, unpacked_bytes_max: int) -> Page:
             convert_image=lambda image: [mammoth.html.text(image.alt_text or "")],
         )
         page = page_to_markdown(converted.value)
-    return Page(_something(page.text, "The Word file has no text."), page.title)
+    return Page(_require_text(page.text, "The Word file has no text."), page.title)
 
 
 def _read_pdf(data: bytes, text_bytes_max: int, seconds_max: float | None) -> tuple[str, str]:
     pypdf = extras.require("ingest", "pypdf")
     deadline = inf if seconds_max is None else monotonic() + seconds_max
-    with _refusing_damaged("PDF"):
+    with _damage_refused("PDF"):
         reader = pypdf.PdfReader(io.BytesIO(data))
         if reader.is_encrypted:
             raise InvalidArgument(
@@ -294,9 +294,9 @@ def _read_pdf(data: bytes, text_bytes_max: int, seconds_max: float | None) -> tu
             remaining_bytes -= len(pages[-1])
             if remaining_bytes < 0:
                 raise _too_large("The text of the PDF", text_bytes_max)
-    text = _something(
+    text = _require_text(
         "\n\n".join(filter(None, pages)),
-        f"The PDF has {pages_count} pages and no text: it holds images only. Recognise it first.",
+        f"The PDF has {pages_count} pages and no text, only images; run OCR on it first.",
     )
     return text, _pdf_title(reader) or text.partition("\n")[0]
 
@@ -331,7 +331,7 @@ def _refuse_bomb(archive: zipfile.ZipFile, unpacked_bytes_max: int) -> None:
             )
         with archive.open(entry) as part:
             beginning = part.read(_XML_PREFIX_BYTES)
-            # Any entry may be named as a part of the text, so XML is told by its first character.
+            # Any entry may be named as a part of the text; XML is known by its first character.
             if beginning.lstrip(b"\0 \t\r\n\xef\xbb\xbf\xff\xfe")[:1] not in (b"<", b""):
                 continue
             remaining_bytes -= entry.file_size
@@ -349,7 +349,7 @@ def _too_large(what: str, bytes_max: int) -> PayloadTooLarge:
 
 
 @contextmanager
-def _refusing_damaged(what: str) -> Iterator[None]:
+def _damage_refused(what: str) -> Iterator[None]:
     try:
         yield
     except (ZibaldoneError, MemoryError):
@@ -363,8 +363,8 @@ def _refusing_damaged(what: str) -> Iterator[None]:
         ) from error
 
 
-def _something(text: str, otherwise: str) -> str:
-    """What a library made of a file, fit to be stored, or the reason why there is nothing."""
+def _require_text(text: str, otherwise: str) -> str:
+    """The text without what cannot be stored; InvalidArgument with `otherwise` if none is left."""
     text = _with_plain_newlines(_without_unstorable(text)).strip()
     if not text:
         raise InvalidArgument(otherwise, field="source")

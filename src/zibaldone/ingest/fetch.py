@@ -1,7 +1,7 @@
-"""Bring in a file or a web page to ingest, only from where the operator allows it.
+"""Read a file or a web page to ingest, only from where the operator allows it.
 
-The caller is an agent that may have been talked into anything, so a source is refused unless it is
-on a list, and the check holds for what is really read: symbolic links and redirects included.
+The caller is an agent that may have been talked into anything. A source is refused unless it is on
+a list, and the check is made on what is really read, after symbolic links and redirects.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ class Fetcher:
         """A path, a file: URL or an http(s) URL, read whole."""
         if any(char < " " or "\ud800" <= char <= "\udfff" for char in source):
             raise InvalidArgument("The source has control characters.", field="source")
-        found = _SCHEME.match(source)
-        scheme = found[1].lower() if found else ""
+        match = _SCHEME.match(source)
+        scheme = match[1].lower() if match else ""
         try:
             async with asyncio.timeout(self.seconds_max):
                 if scheme in _STANDARD_PORTS:

@@ -6,6 +6,7 @@ and files, holds no secrets, and ends with its parent. `ingest/child.py` is the 
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import math
 import os
@@ -14,16 +15,18 @@ import sys
 import time
 import warnings
 from contextlib import suppress
-from importlib import import_module
-from types import ModuleType
 from typing import Any, BinaryIO
 
-from zibaldone.errors import InvalidArgument, PayloadTooLarge, ZibaldoneError
+from zibaldone.errors import InvalidArgument, ZibaldoneError
 from zibaldone.ingest.extract import extract
 from zibaldone.ingest.frames import FrameError, read_frame, write_frame
-from zibaldone.limits import CONVERT_FILES_MAX, CONVERT_MEMORY_BYTES_MAX, MIB
+from zibaldone.ingest.refusals import OUT_OF_MEMORY_EXIT_CODE, out_of_memory, unreadable
+from zibaldone.limits import CONVERT_FILES_MAX, CONVERT_MEMORY_BYTES_MAX
 
-OUT_OF_MEMORY_EXIT_CODE = 3
+try:
+    import resource
+except ImportError:  # Windows, where only the parent's clock limits a conversion
+    resource = None  # type: ignore[assignment]
 
 _PR_SET_PDEATHSIG = 1
 _SECONDS_SHARE = 0.9
@@ -31,20 +34,19 @@ _SECONDS_SHARE = 0.9
 
 
 def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
     input_file, output_file = _take_pipes()
     _end_with_parent()
-    resource = _resource_module()
-    if resource is not None:
-        _limit(resource)
+    _limit()
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
     try:
-        serve(input_file, output_file, resource)
+        serve(input_file, output_file)
     except MemoryError:
         os._exit(OUT_OF_MEMORY_EXIT_CODE)
 
 
-def serve(input_file: BinaryIO, output_file: BinaryIO, resource: ModuleType | None) -> None:
+def serve(input_file: BinaryIO, output_file: BinaryIO) -> None:
     """Answer requests until the parent closes the pipe."""
     while True:
         try:
@@ -54,8 +56,7 @@ def serve(input_file: BinaryIO, output_file: BinaryIO, resource: ModuleType | No
         if request is None:
             return
         head, data = request
-        if resource is not None:
-            _limit_cpu(resource, head["seconds_max"])
+        _limit_cpu(head["seconds_max"])
         answer, text = _answer(head, data)
         del request, data
         write_frame(output_file, answer, text)
@@ -90,23 +91,6 @@ def _refusal(error: ZibaldoneError) -> dict[str, Any]:
     return {"error": error.code, "message": error.message, "details": dict(error.details)}
 
 
-def out_of_memory() -> PayloadTooLarge:
-    return PayloadTooLarge(
-        f"Converting the file takes more than {CONVERT_MEMORY_BYTES_MAX // MIB} MiB of memory."
-        " Split it, or save it as text or Markdown.",
-        memory_bytes_max=CONVERT_MEMORY_BYTES_MAX,
-    )
-
-
-def unreadable(reason: str) -> InvalidArgument:
-    return InvalidArgument(
-        f"The file cannot be converted: the converter failed ({reason})."
-        " Save it as text or Markdown.",
-        field="source",
-        reason=reason,
-    )
-
-
 def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
     """The two pipes, out of reach of whatever prints to standard output or error."""
     input_file = os.fdopen(os.dup(0), "rb")
@@ -122,36 +106,25 @@ def _end_with_parent() -> None:
     """On Linux at once; elsewhere when the pipe ends or the CPU limit is reached."""
     if sys.platform != "linux":
         return
-    try:
-        ctypes = import_module("ctypes")
+    with suppress(OSError, AttributeError):  # a C library without prctl
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-    except (ImportError, OSError, AttributeError):
-        pass  # a Python without ctypes: the pipe's end has to do
 
 
-def _resource_module() -> ModuleType | None:
-    """None on Windows, where only the parent's clock limits a conversion."""
-    try:
-        return import_module("resource")
-    except ImportError:
-        return None
+def _limit() -> None:
+    _set_limit("RLIMIT_AS", CONVERT_MEMORY_BYTES_MAX)
+    _set_limit("RLIMIT_NOFILE", CONVERT_FILES_MAX)
+    _set_limit("RLIMIT_FSIZE", 0)
+    _set_limit("RLIMIT_CORE", 0)
+    _set_limit("RLIMIT_NPROC", 0)
 
 
-def _limit(resource: Any) -> None:
-    _set_limit(resource, "RLIMIT_AS", CONVERT_MEMORY_BYTES_MAX)
-    _set_limit(resource, "RLIMIT_NOFILE", CONVERT_FILES_MAX)
-    _set_limit(resource, "RLIMIT_FSIZE", 0)
-    _set_limit(resource, "RLIMIT_CORE", 0)
-    _set_limit(resource, "RLIMIT_NPROC", 0)
-
-
-def _limit_cpu(resource: Any, seconds: float) -> None:
+def _limit_cpu(seconds: float) -> None:
     """The limit counts from the start of the process, so each conversion raises it."""
-    _set_limit(resource, "RLIMIT_CPU", math.ceil(time.process_time() + seconds) + 1)
+    _set_limit("RLIMIT_CPU", math.ceil(time.process_time() + seconds) + 1)
 
 
-def _set_limit(resource: Any, name: str, value: int) -> None:
-    if not hasattr(resource, name):
+def _set_limit(name: str, value: int) -> None:
+    if resource is None or not hasattr(resource, name):
         return
     limit = getattr(resource, name)
     _, hard = resource.getrlimit(limit)

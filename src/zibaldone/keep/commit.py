@@ -1,4 +1,4 @@
-"""Where every change becomes durable: document, revision, chunks, outbox and audit together."""
+"""Where every change becomes durable: document, revision, chunks, job and audit line together."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from zibaldone.errors import NotFound
 from zibaldone.model.document import Document, VectorStatus
 from zibaldone.model.facets import Facets
 from zibaldone.model.instant import now_us
+from zibaldone.model.job import VECTORS, NewJob
 from zibaldone.store.port import AuditEntry, Reader, Writer
 from zibaldone.text.chunk import Chunk, cut
 from zibaldone.text.chunk_changes import chunk_changes
@@ -36,7 +37,7 @@ def commit(writer: Writer, before: Document | None, after: Document, actor: Acto
         writer.chunks.stored(stored), stored.title, _wanted_chunks(writer, stored)
     )
     writer.chunks.apply(stored, chunks)
-    writer.outbox.add(stored, "index" if stored.is_live else "remove")
+    writer.queue.add([_vectors_job(stored)])
     writer.audit.add(
         AuditEntry(
             at_us=stored.updated_at_us,
@@ -49,6 +50,15 @@ def commit(writer: Writer, before: Document | None, after: Document, actor: Acto
         )
     )
     return stored
+
+
+def _vectors_job(document: Document) -> NewJob:
+    return NewJob(
+        VECTORS,
+        subject=str(document.storage_key),
+        payload={"revision": document.revision},
+        created_at_us=document.updated_at_us,
+    )
 
 
 def _facets(document: Document) -> Facets | None:

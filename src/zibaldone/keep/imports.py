@@ -7,52 +7,28 @@ with its own, so a history never has a gap.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from zibaldone.errors import InvalidArgument, RequestError
 from zibaldone.keep.commit import Actor, commit, vector_status
 from zibaldone.keep.metadata import merged
 from zibaldone.limits import REVISION_MAX, Limits
-from zibaldone.model.document import Document, Revision
+from zibaldone.model.document import Document
+from zibaldone.model.incoming import Existing, Imported, Incoming, Outcome
 from zibaldone.model.instant import now_us
+from zibaldone.model.job import NewJob
 from zibaldone.store.port import (
     AuditEntry,
     AuditWrites,
-    OutboxWrites,
+    QueueWrites,
     Reader,
     Writer,
 )
 from zibaldone.text import normalize
 
-Existing = Literal["keep_edited", "update", "skip"]
-"""What to do where the id is taken by a document that differs.
-
-keep_edited: replace it, unless it was changed or deleted here; update: replace it; skip: never.
-"""
-
-Outcome = Literal["created", "updated", "unchanged", "skipped", "failed"]
-
 _MIME = re.compile(r"[\w.+-]{1,64}/[\w.+-]{1,63}")
-
-
-@dataclass(frozen=True, slots=True)
-class Incoming:
-    document: Document
-    earlier: tuple[Revision, ...] = ()
-    """Its earlier states, oldest first; kept where the id is new here."""
-    base: Document | None = None
-    """The state of ours it was made from: where that is still the newest, nothing is lost."""
-    has_labels: bool = True
-    """False for a plain file, which knows no tags, metadata or parent: those stored stay."""
-
-
-@dataclass(frozen=True, slots=True)
-class Imported:
-    document_id: str
-    outcome: Outcome
-    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +107,7 @@ def _checked(document: Document, actor: Actor, limits: Limits) -> Document:
     if not 0 <= document.revision <= REVISION_MAX:
         raise InvalidArgument(f"The revision {document.revision} is out of range.")
     if not _MIME.fullmatch(document.mime):
-        raise InvalidArgument(f"{document.mime!r} is no media type.", field="mime")
+        raise InvalidArgument(f"{document.mime!r} is not a media type.", field="mime")
     document_id = normalize.document_id(document.document_id)
     body = normalize.body(document.body, limits.document_body_bytes_max)
     is_indexed = document.is_live
@@ -174,7 +150,7 @@ def _past(incoming: Incoming, document: Document, limits: Limits) -> tuple[Docum
 
 
 def _successor(before: Document, document: Document, *, has_labels: bool) -> Document | None:
-    """What follows `before`; None where it says the same already."""
+    """The revision that follows `before`; None where nothing would change."""
     if not has_labels:
         if before.is_live and before.body == document.body:
             return None
@@ -187,7 +163,7 @@ def _successor(before: Document, document: Document, *, has_labels: bool) -> Doc
             metadata=before.metadata,
             parent_id=before.parent_id,
         )
-    elif _says(before) == _says(document):
+    elif _content_of(before) == _content_of(document):
         return None
     return replace(
         document,
@@ -199,7 +175,7 @@ def _successor(before: Document, document: Document, *, has_labels: bool) -> Doc
     )
 
 
-def _says(document: Document) -> tuple[object, ...]:
+def _content_of(document: Document) -> tuple[object, ...]:
     return (
         document.body,
         document.title,
@@ -212,14 +188,14 @@ def _says(document: Document) -> tuple[object, ...]:
 
 
 class _Arriving:
-    """A writer that tells the outbox and the audit trail when a document came in.
+    """A writer that tells the queue and the audit trail when a document came in.
 
     Its own times and operation are those of the place where it was written.
     """
 
     def __init__(self, writer: Writer, at_us: int) -> None:
         self._writer = writer
-        self.outbox = _ArrivingOutbox(writer.outbox, at_us)
+        self.queue = _ArrivingQueue(writer.queue, at_us)
         self.audit = _ArrivingAudit(writer.audit, at_us)
 
     def __getattr__(self, name: str) -> Any:
@@ -227,12 +203,12 @@ class _Arriving:
 
 
 @dataclass(frozen=True, slots=True)
-class _ArrivingOutbox:
-    outbox: OutboxWrites
+class _ArrivingQueue:
+    queue: QueueWrites
     at_us: int
 
-    def add(self, document: Document, kind: Literal["index", "remove"]) -> None:
-        self.outbox.add(replace(document, updated_at_us=self.at_us), kind)
+    def add(self, jobs: Iterable[NewJob]) -> list[str]:
+        return self.queue.add(replace(job, created_at_us=self.at_us) for job in jobs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import orjson
 
 from zibaldone.errors import InvalidArgument, NotFound, ResponseTooLarge
+from zibaldone.keep.commit import live_document
 from zibaldone.limits import (
     LIST_OFFSET_MAX,
     READ_CHARS_MAX,
     READ_CUT_CHARS,
     READ_LINES_MAX,
 )
-from zibaldone.model.document import DocumentHead, DocumentPart
+from zibaldone.model.document import DocumentFields, DocumentPart
 from zibaldone.store.port import Listing, Reader
 
 
@@ -40,11 +39,33 @@ class Excerpt:
     next_char: int | None = None
 
 
-def preview(body: str) -> Excerpt:
-    return Excerpt(body[:READ_CUT_CHARS], len(body) > READ_CUT_CHARS)
+@dataclass(frozen=True, slots=True)
+class View:
+    """What is shown of a document."""
+
+    document: DocumentFields
+    content_chars: int
+    """How long the whole body is."""
+    excerpt: Excerpt
 
 
-def live_part(reader: Reader, document_id: str, chars_max: int = READ_CUT_CHARS) -> DocumentPart:
+def preview(reader: Reader, document_id: str) -> View:
+    """The beginning, at the same small cost for a body of any length."""
+    part = live_part(reader, document_id, READ_CUT_CHARS)
+    return View(part, part.content_chars, Excerpt(part.beginning, not part.is_whole))
+
+
+def whole(reader: Reader, document_id: str) -> View:
+    document = live_document(reader, document_id)
+    return View(document, len(document.body), Excerpt(document.body, truncated=False))
+
+
+def excerpt(reader: Reader, document_id: str, wanted: Range) -> View:
+    document = live_document(reader, document_id)
+    return View(document, len(document.body), cut_out(document.body, wanted))
+
+
+def live_part(reader: Reader, document_id: str, chars_max: int) -> DocumentPart:
     """The beginning of a document, however long it is, at the same small cost."""
     part = reader.documents.peek(document_id, chars_max)
     if part is None or not part.is_live:
@@ -52,7 +73,7 @@ def live_part(reader: Reader, document_id: str, chars_max: int = READ_CUT_CHARS)
     return part
 
 
-def excerpt(body: str, wanted: Range) -> Excerpt:
+def cut_out(body: str, wanted: Range) -> Excerpt:
     by_lines = wanted.from_line is not None or wanted.line_count is not None
     by_chars = wanted.from_char is not None or wanted.char_count is not None
     if by_lines and by_chars:
@@ -92,29 +113,21 @@ class Page:
         return self.listing.to_json()
 
     @property
-    def heads(self) -> Sequence[DocumentHead]:
-        return self.listing.heads
-
-    @property
     def count(self) -> int:
         return self.listing.count
-
-    def items(self) -> list[dict[str, Any]]:
-        items: list[dict[str, Any]] = orjson.loads(self.items_json)
-        return items
 
 
 def list_page(
     reader: Reader, prefix: str, *, limit: int, offset: int, cursor: str | None, bytes_max: int
 ) -> Page:
     after = None if cursor is None else _read_cursor(cursor, prefix)
-    whole = reader.documents.listing(prefix, after=after, offset=offset, limit=limit)
-    page = _cut(whole, bytes_max)
+    listing = reader.documents.listing(prefix, after=after, offset=offset, limit=limit)
+    page = _cut(listing, bytes_max)
     next_offset = offset + page.count if page.has_more and cursor is None else None
     beyond = next_offset is not None and next_offset > LIST_OFFSET_MAX
     return Page(
         listing=page,
-        truncated=page.count < whole.count or beyond,
+        truncated=page.count < listing.count or beyond,
         next_offset=None if beyond else next_offset,
         next_cursor=_write_cursor(prefix, page.last_id) if page.has_more else None,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 VectorStatus = Literal["pending", "ready", "error", "skipped"]
@@ -65,6 +65,13 @@ class DocumentPart(DocumentFields):
     @property
     def is_whole(self) -> bool:
         return len(self.beginning) == self.content_chars
+
+    def as_document(self) -> Document:
+        """The document, if the beginning of its body is all of it."""
+        if not self.is_whole:
+            raise ValueError(f"only a part of {self.document_id!r} was read")
+        values = {part.name: getattr(self, part.name) for part in fields(DocumentFields)}
+        return Document(**values, body=self.beginning)
 
 
 @dataclass(frozen=True, slots=True)

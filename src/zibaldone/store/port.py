@@ -1,16 +1,74 @@
-"""What the product asks of a storage engine: small protocols, the same for every backend.
+"""What the product asks of a storage engine. A new engine implements these protocols.
 
-A transaction is a plain function: `await store.write(tenant, work)` runs `work(writer)` atomically
-and returns once its effect is durable; `await store.read(tenant, work)` runs `work(reader)` on one
-snapshot. Deciding happens in the function, waiting happens here. Every reader and writer is bound
-to one `Tenant`: what lies outside it does not exist for them.
+`tests/store/contract` is this text as tests: an engine joins by one line in
+`tests/store/backends.py` and by a branch in `store/open.py`.
+
+**Transactions.** A transaction is a plain function. `await store.read(tenant, work)` runs
+`work(reader)`, `await store.write(tenant, work)` runs `work(writer)`, and the result of `work` is
+the result of the call. Decisions are made in `work`, waiting is done by the store. An exception in
+`work` undoes the transaction and reaches the caller unchanged.
+
+**Isolation.** All reads of one transaction see one snapshot. It has every write that was
+acknowledged before the transaction began, in this process or another. A writer also sees its own
+writes, by id, in lists and in searches. What a writer reads by id (`documents.get`,
+`sources.chunking`, `chunks.stored`) is locked until it commits: nobody else changes it in between,
+so a writer may decide by what it read. Readers never wait for writers, nor writers for readers.
+
+**Atomic and durable.** Everything `work` writes is stored, or nothing is. `write` returns when the
+commit would survive a power failure. A write that is cancelled before its turn never happens; one
+that has begun ends on its own, whether its caller still waits or not. An engine may put several
+writes into one commit; if one of them fails, the others are unaffected.
+
+**Retries.** `work` may run more than once: an engine repeats it after a serialization failure or a
+deadlock, and a commit may fail after `work` returned. So `work` has no side effects. It returns
+outcomes; the caller logs, counts and notifies after the await.
+
+**Threads.** `Store` methods are called on the event loop, by any number of tasks. `work` runs in a
+thread of the engine's choice, must not await, and must not keep its reader or writer. Only a read
+with `is_small` may run on the event loop itself. `close` may be called from any thread, and twice.
+
+**Tenants.** Every reader and writer is bound to a `Tenant`: a namespace and a prefix of document
+ids. What is outside does not exist for it: reads leave it out, `insert` and `replace` raise
+Forbidden. The engine enforces this in its statements; nobody above does. API keys and the upkeep
+of `store/upkeep.py` belong to the operator and have no tenant.
+
+**Order.** Document ids are compared by their UTF-8 bytes, never by a locale or by case. A prefix is
+literal: `%`, `_` and `\\` in it have no meaning. Where an order is not given, there is none.
+
+**Keys.** A storage key of a document and a chunk key are positive integers that are never used
+again, not even after a deletion. Nobody may assume that keys are given in the order of commits.
+
+**Cost.** What goes by id, and a page of a list at any depth, must cost the same in a store of ten
+and of ten million documents. Calls that take many keys take them all at once: an engine answers
+them with a fixed number of statements. `counts`, `check` and upkeep may take long. A read is
+interrupted at its deadline, also in the middle of a statement.
+
+**Errors.** An engine raises errors of `zibaldone.errors` and translates everything of its own:
+
+    DeadlineExceeded     the read took too long
+    Conflict             the id exists already, or the document was changed meanwhile
+    Forbidden            the document is outside the tenant
+    StorageFull          no room; what was stored is intact
+    StorageReadOnly      the user may not write
+    StorageUnavailable   closed, locked by others for too long, or unreachable: try again
+    StorageCorrupt       what was read cannot be what was written
+    VectorsUnavailable   vectors cannot be searched now; keywords can
+    ConfigurationError   at opening only: the place, its version or its owner is wrong
+
+Messages say what happened and what to do, without SQL, passwords or content. A store that is
+damaged in one place keeps serving the rest.
+
+**Above the engine.** Engines store values and compare bytes. Cutting, hashing, comparing with what
+is stored (`text.chunk_changes`), terms and stems (`text.terms`), what a query looks up
+(`text.lookups`) and folding tags (`text.facets`) is done by pure code above, so that every engine
+finds the same. Ranking by BM25, with equal weights for title, heading and body, is the engine's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import orjson
 
@@ -35,6 +93,8 @@ Scored = tuple[int, float]
 
 @dataclass(frozen=True, slots=True)
 class SourceCounts:
+    """A source with the number of live documents, and of their chunks, that the caller sees."""
+
     source_id: int
     name: str
     enabled: bool
@@ -77,6 +137,8 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
+    """Who changed which document, when, in which request."""
+
     at_us: int
     principal: str
     action: str
@@ -88,12 +150,15 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True)
 class StoreCheck:
-    """What a look at the store found."""
+    """What `Store.check` found."""
 
     ok: bool
     engine: str
+    """Name and version."""
     problems: tuple[str, ...]
+    """Sentences for an operator; the first twenty or so."""
     facts: dict[str, Any]
+    """Name and size of the store and the version of its schema, to be shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,49 +180,74 @@ class StorePlace:
 
 class DocumentReads(Protocol):
     def get(self, document_id: str) -> Document | None:
-        """The document, also when it is deleted."""
+        """The document, also when it is deleted. A writer locks it until it commits.
+
+        It equals what was stored, `storage_key` apart: metadata keep their order and their types,
+        the body every character.
+        """
         ...
 
     def peek(self, document_id: str, chars_max: int) -> DocumentPart | None:
         """Like `get`, with only the first `chars_max` characters of the body.
 
-        It reads no more than it gives: what it costs does not depend on how long the body is.
+        It reads no more than it returns: the cost does not depend on how long the body is. A body
+        that is not longer is returned whole (`is_whole`).
         """
         ...
 
     def heads(
         self, prefix: str, *, after: str | None = None, offset: int = 0, limit: int
     ) -> list[DocumentHead]:
-        """Live documents with that prefix in byte order, from `after` (exclusive) or `offset`."""
+        """Live documents whose id starts with the prefix, in byte order, at most `limit`.
+
+        `after` starts behind an id, whether that exists or not; `offset` skips so many documents of
+        the prefix. Given both, the later start counts. Behind the end the page is empty.
+        """
         ...
 
     def listing(
         self, prefix: str, *, after: str | None = None, offset: int = 0, limit: int
     ) -> Listing:
-        """The same as a page that knows whether there is more."""
+        """The same as a page that knows whether there is more, in one snapshot with the page."""
         ...
 
 
 class DocumentWrites(DocumentReads, Protocol):
     def insert(self, document: Document) -> Document:
-        """Store a new id; the result carries its storage key."""
+        """Store a new id; the result carries its storage key.
+
+        Conflict: the id exists already, perhaps deleted. Forbidden: it is outside the tenant.
+        """
         ...
 
     def replace(self, before: Document, after: Document) -> Document:
-        """Make `after` current and keep `before` as a revision."""
+        """Make `after` current and keep `before` as a revision, body included.
+
+        Conflict: the stored revision is not `before.revision` any more. Deleting is a replacement
+        by a document with `deleted_at_us`; its body and revisions stay. The vector status of
+        `after` is stored as it is.
+        """
         ...
 
     def put_facets(self, document: Document, facets: Facets | None) -> None:
-        """Make these what the document is filtered by; None: it cannot be found any more."""
+        """Make these what searches filter the document by; None removes them (it was deleted).
+
+        A live document always has facets. Only documents with facets are found by searches.
+        """
         ...
 
 
 class RevisionReads(Protocol):
     def page(self, document: Document, *, before: int | None, limit: int) -> list[Revision]:
-        """Earlier revisions, newest first, without bodies."""
+        """Revisions before the current one, newest first, without bodies.
+
+        `before`: only those with a lower number. The numbers have no gap.
+        """
         ...
 
-    def get(self, document: Document, revision: int) -> Revision | None: ...
+    def get(self, document: Document, revision: int) -> Revision | None:
+        """An earlier revision with its body; None: there is none. The current one is not here."""
+        ...
 
 
 class LexicalReads(Protocol):
@@ -170,7 +260,13 @@ class LexicalReads(Protocol):
         wanted: Filter = NO_FILTER,
         enough: int | None = None,
     ) -> list[Scored]:
-        """The best chunks of live documents that pass the filter, best first.
+        """The best chunks of live documents in enabled sources that pass the filter, best first.
+
+        A chunk is found if it holds every phrase, every title term in its title, none of what is
+        excluded, and, where there are no phrases or title terms, at least one of the words or
+        prefixes. Words beside required parts only add to the score. What a word is looked up as is
+        said by `text.lookups`; an empty query finds nothing. The score is BM25 over the whole
+        index and positive; the same query and filter give the same order, so that pages fit.
 
         A large index may be searched in steps, rarer words first; `enough` says at how many
         chunks no further step is worth its time, if that is before `limit`.
@@ -178,13 +274,13 @@ class LexicalReads(Protocol):
         ...
 
     def matching(self, query: Query, chunk_keys: Iterable[int]) -> set[int]:
-        """Those of these chunks that the query would find."""
+        """Those of these chunks that the query would find, were there no filter."""
         ...
 
 
 class ChunkReads(Protocol):
     def views(self, chunk_keys: Iterable[int]) -> dict[int, ChunkView]:
-        """What can be shown of these chunks; those that are gone are left out."""
+        """What can be shown of these chunks; those that are gone or invisible are left out."""
         ...
 
     def views_at(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], ChunkView]:
@@ -192,24 +288,25 @@ class ChunkReads(Protocol):
         ...
 
     def documents_of(self, chunk_keys: Iterable[int]) -> dict[int, str]:
-        """The document of each of these chunks; those that are gone are left out."""
+        """The document of each of these chunks, without reading the chunks' texts."""
         ...
 
     def source_names(self, document_ids: Iterable[str]) -> dict[str, str]:
-        """The name of the source of each of these documents."""
+        """The name of the source of each of these documents; only of live ones."""
         ...
 
 
 class ChunkWrites(ChunkReads, Protocol):
     def stored(self, document: Document) -> list[StoredChunk]:
-        """What is stored of a document's chunks, in their order."""
+        """What is stored of a document's chunks, by their index. Locks them."""
         ...
 
     def apply(self, document: Document, changes: ChunkChanges) -> None:
-        """Store what `text.chunk_changes` found out, set-wise.
+        """Remove, move and add chunks, each with a fixed number of statements.
 
-        A removed chunk takes its terms and its vectors along. The key of an added one was never
-        used before, so that a vector that comes late cannot land on another chunk.
+        A removed chunk takes its terms and its vectors of every model along. A moved one keeps its
+        key, terms and vectors. An added one is found by its terms in the same transaction already:
+        terms of one run stand side by side for phrases, and no phrase spans two runs.
         """
         ...
 
@@ -236,21 +333,20 @@ class VectorReads(Protocol):
     def search(
         self, identity: str, vector: Vectors, k: int, wanted: Filter = NO_FILTER
     ) -> list[Scored]:
-        """The chunks nearest to a vector, by cosine, among those that pass the filter."""
+        """The k chunks of live documents nearest to a vector, by cosine, nearest first.
+
+        The filter, sources that are disabled and the tenant are applied before the cut to k. A
+        model without vectors gives none. VectorsUnavailable: not now, for instance while they are
+        read into memory. An engine may use an approximate index.
+        """
         ...
 
     def scores(self, identity: str, vector: Vectors, chunk_keys: Iterable[int]) -> dict[int, float]:
-        """The cosine of each of these chunks that has a vector of the model."""
+        """The cosine, as `search` gives it, of each of these chunks that has such a vector."""
         ...
 
     def coverage(self, identity: str) -> VectorCoverage:
         """How far the caller's documents have vectors of the model."""
-        ...
-
-
-class OutboxWrites(Protocol):
-    def add(self, document: Document, kind: Literal["index", "remove"]) -> None:
-        """Tell the index pipeline, in the same transaction, that the document changed."""
         ...
 
 
@@ -298,11 +394,15 @@ class QueueWrites(Protocol):
 
 
 class AuditReads(Protocol):
-    def page(self, document_id: str | None, *, limit: int) -> list[AuditEntry]: ...
+    def page(self, document_id: str | None, *, limit: int) -> list[AuditEntry]:
+        """The newest entries first, of one document or of all that the tenant sees."""
+        ...
 
 
 class AuditWrites(AuditReads, Protocol):
-    def add(self, entry: AuditEntry) -> None: ...
+    def add(self, entry: AuditEntry) -> None:
+        """Add an entry in the transaction of the change it is about."""
+        ...
 
 
 class ApiKeyReads(Protocol):
@@ -312,7 +412,9 @@ class ApiKeyReads(Protocol):
 
 
 class ApiKeyWrites(ApiKeyReads, Protocol):
-    def add(self, key: ApiKey) -> None: ...
+    def add(self, key: ApiKey) -> None:
+        """Store a key; of its secret only the hash is there to be stored."""
+        ...
 
     def revoke(self, key_id: str, at_us: int) -> bool:
         """False: there is no such key, or it has ended already."""
@@ -320,6 +422,8 @@ class ApiKeyWrites(ApiKeyReads, Protocol):
 
 
 class Reader(Protocol):
+    """What one transaction reads, as one tenant sees it."""
+
     @property
     def documents(self) -> DocumentReads: ...
     @property
@@ -341,6 +445,8 @@ class Reader(Protocol):
 
 
 class Writer(Protocol):
+    """What one transaction reads and writes. It may do all that a reader does, vectors apart."""
+
     @property
     def documents(self) -> DocumentWrites: ...
     @property
@@ -352,8 +458,6 @@ class Writer(Protocol):
     @property
     def sources(self) -> SourceWrites: ...
     @property
-    def outbox(self) -> OutboxWrites: ...
-    @property
     def jobs(self) -> JobReads: ...
     @property
     def queue(self) -> QueueWrites: ...
@@ -364,6 +468,8 @@ class Writer(Protocol):
 
 
 class Store(Protocol):
+    """An open store. The module's docstring says what every engine keeps to."""
+
     @property
     def description(self) -> str:
         """Names the store in a sentence: "the SQLite file /data/zibaldone.db". No passwords."""
@@ -377,24 +483,20 @@ class Store(Protocol):
         seconds_max: float | None = None,
         is_small: bool = False,
     ) -> T:
-        """Run on one snapshot, off the event loop, interrupted at its deadline.
+        """Run `work` on one snapshot, off the event loop, and interrupt it at its deadline.
 
-        `is_small` says that the work reads a bounded number of small rows (one id, one page): an
-        engine may then run it inline, without handing it to a thread.
+        `seconds_max` is the time for the whole of `work`; by default the limit
+        `query_seconds_max`. `is_small` says that the work reads a bounded number of small rows (one
+        id, one page, the beginning of a body): an engine may then run it inline, with a shorter
+        deadline, because handing it to a thread would take longer than the work itself.
         """
         ...
 
-    def read_now(self, tenant: Tenant, work: Callable[[Reader], T]) -> T:
-        """For reads of a known small cost (one id, one page): no hand-over where none is needed."""
-        ...
-
     async def write(self, tenant: Tenant, work: Callable[[Writer], T]) -> T:
-        """Run atomically; returns once the commit is durable.
+        """Run `work` atomically; return its result once the commit is durable.
 
-        `work` may run more than once: an engine repeats it after a serialization failure or a
-        deadlock, and a commit may fail after `work` returned. So it has no side effects; it returns
-        outcomes, and the caller logs, counts and notifies after the await. What a writer reads by
-        id stays locked until it commits: nobody else changes it in between.
+        `work` may run more than once, so it has no side effects. What it reads by id is locked
+        until the commit.
         """
         ...
 
@@ -409,6 +511,14 @@ class Store(Protocol):
         """Get ready to search a model's vectors. Searches work without it, maybe slower."""
         ...
 
-    async def check(self, *, thorough: bool = False) -> StoreCheck: ...
+    async def check(self, *, thorough: bool = False) -> StoreCheck:
+        """Look for damage, beside other work: quickly at the structure, or thoroughly at all.
 
-    def close(self) -> None: ...
+        Thorough: every document has its body, its hash and a history without gaps; deleted ones
+        have no chunks; chunks, terms and vectors agree.
+        """
+        ...
+
+    def close(self) -> None:
+        """Finish what was begun; later calls raise StorageUnavailable."""
+        ...

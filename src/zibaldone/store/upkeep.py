@@ -1,4 +1,4 @@
-"""What background work asks of a storage engine, by subject: outbox, models, vectors, consistency,
+"""What background work asks of a storage engine, by subject: queue, models, vectors, consistency,
 sources, chunks.
 
 It goes by storage key and across namespaces, so no tool is given any of it. It runs as
@@ -101,66 +101,6 @@ class ChunkUpkeep(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class LeasedChange:
-    """A document to index; it stands for all changes of the document up to this one."""
-
-    outbox_key: int
-    document_key: int
-    attempts: int
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A leased change that could not be dealt with now."""
-
-    change: LeasedChange
-    error: str
-    not_before_us: int = 0
-
-
-class OutboxUpkeep(Protocol):
-    """The changes that wait for vectors."""
-
-    def lease(self, *, limit: int, now_us: int, leased_until_us: int) -> list[LeasedChange]:
-        """Take the oldest due documents that no other worker has."""
-        ...
-
-    def has_due(self, now_us: int) -> bool: ...
-
-    def renew(self, changes: Iterable[LeasedChange], leased_until_us: int) -> None: ...
-
-    def release(self, changes: Iterable[LeasedChange]) -> None:
-        """Give changes back at once, with all their attempts."""
-        ...
-
-    def finish(self, changes: Iterable[LeasedChange]) -> None: ...
-
-    def retry(self, failures: Iterable[Failure]) -> None:
-        """Try again, not before the time given."""
-        ...
-
-    def wait(self, failures: Iterable[Failure]) -> None:
-        """Like `retry`, without counting the attempt: the model was unavailable."""
-        ...
-
-    def park(self, failures: Iterable[Failure]) -> None:
-        """Set aside for good; another change of the document, or an operator, revives it."""
-        ...
-
-    def enqueue(self, document_keys: Iterable[int], model_id: int, at_us: int) -> int:
-        """Queue those of these documents that need it and are not queued; how many these were."""
-        ...
-
-    def enqueue_cut(self, document_keys: Iterable[int], at_us: int) -> None:
-        """Queue documents with new chunks; not those that are kept out of vectors."""
-        ...
-
-    def pending(self, created_through_us: int) -> int:
-        """How many changes made up to a time are still to be dealt with."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
 class ModelVectors:
     model_id: int
     identity: str
@@ -255,6 +195,17 @@ class VectorUpkeep(Protocol):
 
     def drop(self, model_id: int, limit: int) -> int:
         """Remove some of a model's vectors; how many these were."""
+        ...
+
+    def enqueue_missing(self, document_keys: Iterable[int], model_id: int, at_us: int) -> int:
+        """Queue those of these documents that need vectors and are not queued; how many.
+
+        Also those that failed: they are pending again, and their parked jobs go.
+        """
+        ...
+
+    def enqueue_cut(self, document_keys: Iterable[int], at_us: int) -> None:
+        """Queue documents with new chunks; not those that are kept out of vectors."""
         ...
 
     def set_ready(self, revisions: Iterable[tuple[int, int]]) -> None:
@@ -384,6 +335,10 @@ class QueueUpkeep(Protocol):
         """Set aside with the error, until somebody retries or cancels the job."""
         ...
 
+    def forget_ended(self, kind: str, subjects: Iterable[str]) -> None:
+        """Remove parked and cancelled jobs of these subjects: what they were about is done."""
+        ...
+
     def pending(self, kind: str, created_through_us: int) -> int:
         """Queued and running jobs that were created up to a time."""
         ...
@@ -440,8 +395,6 @@ class Upkeep(Protocol):
     def queue(self) -> QueueUpkeep: ...
     @property
     def schedules(self) -> ScheduleUpkeep: ...
-    @property
-    def outbox(self) -> OutboxUpkeep: ...
     @property
     def models(self) -> ModelUpkeep: ...
     @property

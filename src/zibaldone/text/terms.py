@@ -20,22 +20,45 @@ from zibaldone.limits import INDEX_TERMS_MAX, TERM_CHARS_MAX
 from zibaldone.text.stem import stem
 from zibaldone.text.words import camel_parts, fold_case, forms, lexemes
 
+_PLAIN_MAX = 32_768
+"""Words kept; some five megabytes."""
+
+
+class _PlainStems(dict[str, str | None]):
+    """The term of every plain word met of late; None for what is no plain word.
+
+    Most lexemes are plain words (ASCII letters and digits): a lookup is all that they cost.
+    """
+
+    def __missing__(self, lexeme: str) -> str | None:
+        is_plain = lexeme.isalnum() and lexeme.isascii()
+        term = stem(lexeme[:TERM_CHARS_MAX]) if is_plain else None
+        if len(lexeme) <= TERM_CHARS_MAX:
+            if len(self) >= _PLAIN_MAX:
+                self.clear()
+            self[lexeme] = term
+        return term
+
+
+_plain_stems = _PlainStems()
+
 
 def index_terms(text: str) -> list[list[str]]:
     """The terms to index for a text, run by run."""
     text = text[: INDEX_TERMS_MAX * TERM_CHARS_MAX]
     words: list[str] = []
     further: list[str] = []
-    for lexeme in lexemes(fold_case(text)):
-        if lexeme.isalnum() and lexeme.isascii():
-            words.append(lexeme[:TERM_CHARS_MAX])
+    found = lexemes(fold_case(text))
+    for lexeme, term in zip(found, map(_plain_stems.__getitem__, found), strict=True):
+        if term is not None:
+            words.append(term)
         else:
-            found = forms(lexeme)
-            words += found.parts
-            further += found.further
-    camels = list(camel_parts(text))
+            made = forms(lexeme)
+            words += map(stem, made.parts)
+            further += map(stem, made.further)
+    camels = [[*map(stem, parts)] for parts in camel_parts(text)]
     runs = [words, further, *camels] if further or camels else [words]
-    return list(_within(INDEX_TERMS_MAX, ([*map(stem, run)] for run in runs)))
+    return list(_within(INDEX_TERMS_MAX, runs))
 
 
 def _within(terms_max: int, runs: Iterable[list[str]]) -> Iterable[list[str]]:

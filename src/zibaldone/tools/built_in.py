@@ -15,6 +15,7 @@ from zibaldone.tools.documents import (
     update_document,
     upload_document,
 )
+from zibaldone.tools.exchange import import_documents
 from zibaldone.tools.rag import (
     admin,
     get_chunks,
@@ -24,7 +25,7 @@ from zibaldone.tools.rag import (
     search_vector,
 )
 from zibaldone.tools.spec import AnyTool
-from zibaldone.tools.upkeep import index
+from zibaldone.tools.upkeep import index, keys, sources
 
 TOOLS: tuple[AnyTool, ...] = (
     search_knowledge.TOOL,
@@ -52,4 +53,13 @@ TOOLS: tuple[AnyTool, ...] = (
     index.REINDEX,
     index.AUDIT,
     index.CLEANUP,
+    index.STATUS,
+    keys.CREATE,
+    keys.LIST,
+    keys.REVOKE,
+    sources.LIST,
+    sources.SHOW,
+    sources.SET,
+    import_documents.IMPORT,
+    import_documents.PREVIEW,
 )

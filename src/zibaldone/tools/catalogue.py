@@ -19,11 +19,12 @@ class Catalogue:
     by_name: Mapping[str, AnyTool] = field(init=False)
 
     def __post_init__(self) -> None:
-        by_name: dict[str, AnyTool] = {}
+        spellings: set[str] = set()
         for tool in self.tools:
-            if by_name.setdefault(tool.name, tool) is not tool:
+            if underscored(tool.name) in spellings:
                 raise ConfigurationError(f"Two tools are named {tool.name!r}.")
-        object.__setattr__(self, "by_name", by_name)
+            spellings.add(underscored(tool.name))
+        object.__setattr__(self, "by_name", {tool.name: tool for tool in self.tools})
         for profile in self.profiles:
             for name in profile.tools:
                 self._require_offered(profile.name, name)

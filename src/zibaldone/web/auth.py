@@ -1,6 +1,7 @@
-"""Who calls? An API key, a bearer token of a trusted issuer, or, on loopback, the operator.
+"""Authentication: an API key, an access token of the trusted issuer, or nothing on loopback.
 
-Closed as soon as a key exists or an issuer is set; until then only loopback is served at all.
+Once a key exists or an issuer is set, every caller must authenticate. Until then only this machine
+is served, as the operator.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from zibaldone.web.resource import ProtectedResource
 
 _log = logging.getLogger("zibaldone.web")
 
-TOKEN_KEY = "zibaldone.token"  # noqa: S105 - where a capability route leaves its token
+TOKEN_KEY = "zibaldone.token"  # noqa: S105 - scope key for the token of a capability route
 _KEYS_FRESH_SECONDS = 1.0
-"""A key that another process revoked is refused this much later at most."""
+"""A key that another process revoked is refused after this time at most."""
 
 VerifyToken = Callable[[str, Profile | None], Awaitable[Principal]]
 
@@ -36,9 +37,9 @@ _FORWARDED = (b"x-forwarded-for", b"forwarded", b"x-real-ip")
 @dataclass(frozen=True, slots=True)
 class AuthRules:
     verify_token: VerifyToken | None = None
-    """Reads a token of the trusted issuer; raises Unauthenticated. None: no issuer is set."""
+    """Verifies a token of the trusted issuer, or raises Unauthenticated. None: no issuer is set."""
     resource: ProtectedResource | None = None
-    """What a refusal tells an OAuth client to read; set when `verify_token` is."""
+    """Metadata that a refusal points OAuth clients to; set when `verify_token` is."""
     open_full_profile: bool = False
 
 
@@ -50,7 +51,7 @@ class Authenticator:
         self._read_at_s = float("-inf")
 
     async def authenticate(self, scope: HttpScope, profile: Profile | None = None) -> Principal:
-        """The caller, or Unauthenticated; before the body is read and before anything is parsed."""
+        """The caller, or Unauthenticated. Called before the body is read or anything is parsed."""
         principal = await self._principal(scope, profile)
         if profile is not None:
             if not profile.is_public and not self._rules.open_full_profile and _is_remote(scope):
@@ -61,7 +62,7 @@ class Authenticator:
     def challenged(
         self, error: InsufficientScope, profile: Profile | None = None
     ) -> InsufficientScope:
-        """The same refusal of a token, saying which scopes its client should ask for."""
+        """The same error with a challenge that names the scopes the client should request."""
         resource = self._rules.resource
         if resource is None:
             return error
@@ -76,13 +77,13 @@ class Authenticator:
         keys = await self._current_keys()
         if not keys and self._rules.verify_token is None:
             if TOKEN_KEY in scope:
-                raise Unauthenticated("That address is not valid.")
+                raise Unauthenticated("This URL is not valid.")
             return LOCAL
-        # A token of the issuer does not belong into a URL, so none is asked for there.
+        # Access tokens do not belong in URLs, so a capability URL is not asked for one.
         resource = None if TOKEN_KEY in scope else self._rules.resource
-        secret = _given_secret(scope)
+        secret = _secret_of(scope)
         if secret is None:
-            message = "Send an API key as x-api-key or Authorization: Bearer."
+            message = "An API key is required. Send it as x-api-key or Authorization: Bearer."
             raise _refusal(message, resource, profile)
         digest = secret_hash(secret)
         key = keys.get(digest)
@@ -98,11 +99,11 @@ class Authenticator:
             except Unauthenticated as error:
                 message = error.message
         else:
-            message = "The API key is not known."
+            message = "The API key is unknown."
         raise _refusal(message, resource, profile, error="invalid_token")
 
     async def _current_keys(self) -> dict[bytes, ApiKey]:
-        """All keys, ended ones too: one that was revoked still means that keys are in use."""
+        """All keys, also ended ones: after a key was revoked, keys are still required."""
         if time.monotonic() - self._read_at_s > _KEYS_FRESH_SECONDS:
             keys = await self._store.read(
                 Tenant(), lambda reader: reader.api_keys.all(), is_small=True
@@ -122,7 +123,7 @@ def _refusal(
     return refusal
 
 
-def _given_secret(scope: HttpScope) -> str | None:
+def _secret_of(scope: HttpScope) -> str | None:
     in_url: str | None = scope.get(TOKEN_KEY)
     if in_url is not None:
         return in_url
@@ -134,7 +135,7 @@ def _given_secret(scope: HttpScope) -> str | None:
 
 
 def _is_remote(scope: HttpScope) -> bool:
-    """From another machine, directly or through a proxy here."""
+    """Whether the request comes from another machine, directly or through a proxy."""
     if any(header(scope, name) is not None for name in _FORWARDED):
         return True
     client = scope.get("client")

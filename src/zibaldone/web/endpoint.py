@@ -1,6 +1,6 @@
 """The MCP endpoint over HTTP: authenticate → negotiate → read → admit → dispatch → frame.
 
-Stateless: nothing is remembered between two requests, so a restart ends no session.
+Stateless: nothing is kept between requests, so a restart ends no session.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _log = logging.getLogger("zibaldone.web")
 NotificationStatus = Literal["auto", "202", "204"]
 
 
-@dataclass(slots=True)  # made for every request: frozen costs three times as much
+@dataclass(slots=True)  # created per request: frozen=True would cost three times as much
 class Exchange:
     """One HTTP request on its way through the endpoint."""
 
@@ -70,7 +70,7 @@ class Exchange:
     async def respond(
         self, envelope: Any, status: int = 200, headers: Iterable[Header] = ()
     ) -> None:
-        # Clients read an error with an error status as JSON, whatever they prefer otherwise.
+        # With an error status, clients expect JSON even if they prefer SSE.
         if self.format == "sse" and status < 400:
             await send_frame(self.scope, self.send, status, envelope, headers)
         else:
@@ -106,16 +106,16 @@ class McpEndpoint:
             case "GET" | "HEAD":
                 await self._info(scope, send)
             case "DELETE":
-                # Ending a session that was never kept.
+                # Ends a session; there is none to end.
                 await send_body(scope, send, 204, b"", ())
             case _:
-                error = MethodNotAllowed("Use POST here.")
+                error = MethodNotAllowed("Use POST for this URL.")
                 await send_error(scope, send, error, [(b"allow", b"POST, GET, DELETE")])
 
     async def _info(self, scope: HttpScope, send: Send) -> None:
         accept = parse_accept(_accept(scope))
         if accept.wants_sse and not accept.wants_json:
-            refusal = ProtocolError(INVALID_REQUEST, "There is no stream to GET here; use POST.")
+            refusal = ProtocolError(INVALID_REQUEST, "There is no stream at this URL; use POST.")
             body = dumps(error_envelope(None, refusal))
             await send_body(scope, send, 405, body, (JSON_TYPE, (b"allow", b"POST")))
         else:
@@ -145,7 +145,7 @@ class McpEndpoint:
 
     async def _message(self, exchange: Exchange, message: Message) -> None:
         if not message.is_request:
-            await self._accept_silently(exchange)
+            await self._accept_notification(exchange)
             return
         try:
             version = admit(message, exchange.header)
@@ -163,7 +163,7 @@ class McpEndpoint:
         await exchange.respond(envelope, status, headers)
 
     def _require_scope(self, call: Call, message: Message) -> None:
-        """Refuse a token over HTTP, before a stream begins: in a result no client would see it."""
+        """Refuse a token with an HTTP status, which clients react to, before a stream begins."""
         tool = self._surface.tool_of(message)
         if tool is not None and call.principal.by_token:
             try:
@@ -189,10 +189,10 @@ class McpEndpoint:
         if envelopes:
             await exchange.respond(envelopes)
         else:
-            await self._accept_silently(exchange)
+            await self._accept_notification(exchange)
 
-    async def _accept_silently(self, exchange: Exchange) -> None:
-        """Notifications get no envelope: 204 by the older contract, 202 by the newer one."""
+    async def _accept_notification(self, exchange: Exchange) -> None:
+        """Answer a notification: 204 for older clients, 202 for newer ones."""
         status = self._notification_status
         if status == "auto":
             status = "204" if exchange.header(VERSION_HEADER) is None else "202"
@@ -200,13 +200,13 @@ class McpEndpoint:
 
 
 def _accept(scope: HttpScope) -> str | None:
-    """The Accept header; a client may spread it over several lines."""
+    """The Accept header, joined if it was sent in several lines."""
     lines = [value for name, value in scope["headers"] if name == b"accept"]
     return b",".join(lines).decode("latin-1") if lines else None
 
 
 def _header_version(exchange: Exchange) -> Version:
-    """What the headers alone say: enough to answer a body that could not be read."""
+    """The version by the headers alone, for answering a body that cannot be parsed."""
     stated = VERSIONS.get(exchange.header(VERSION_HEADER) or "")
     if stated is None and exchange.header(METHOD_HEADER) is not None:
         return NEWEST_MODERN

@@ -1,4 +1,4 @@
-"""How many requests run at once: beyond that a caller is told to come back, not left to wait."""
+"""Limits concurrent requests: beyond the limit a caller gets 429 instead of waiting."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ class Gate:
         self._all_max = all_max
         self._per_key_max = per_key_max
         self._running: dict[str, int] = {}
-        """Requests that run, by key; a key without one is not there."""
+        """Running requests by key; keys without any are absent."""
         self._total = 0
 
     def enter(self, principal: Principal) -> None:
-        """Whoever enters must leave; a request that is refused here has not entered."""
+        """Count a request, or raise TooManyRequests. Every successful `enter` needs a `leave`."""
         key_id = principal.key_id
         if self._total >= self._all_max:
-            raise TooManyRequests("The server is busy; try again.", retry_after=RETRY_AFTER_SECONDS)
+            raise TooManyRequests("The server is busy. Try again.", retry_after=RETRY_AFTER_SECONDS)
         running = self._running.get(key_id, 0)
         if running >= self._per_key_max:
             raise TooManyRequests(
-                f"This key has {self._per_key_max} requests running; try again.",
+                f"This key has {self._per_key_max} requests running. Try again.",
                 retry_after=RETRY_AFTER_SECONDS,
             )
         self._total += 1

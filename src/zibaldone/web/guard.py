@@ -1,6 +1,6 @@
-"""What every request must pass before any route sees it: body size, Host, Origin.
+"""Checks every request before any route sees it: body size, Host, Origin.
 
-It wraps the whole application, so that no route can be added without it.
+It wraps the whole application, so that no route can miss it.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Guard:
             await _follow_lifespan(receive, send, self._background)
             return
         if scope["type"] != "http":
-            return  # a websocket: closing without accepting refuses it
+            return  # a websocket: returning without accepting refuses it
         cors_headers = self._cors_headers(scope)
         if cors_headers:
             scope[EXTRA_HEADERS_KEY] = cors_headers
@@ -96,11 +96,13 @@ class Guard:
         except Exception:
             _log.exception("request %s failed", request_id(scope))
             if not has_started(scope):
-                message = "The request failed; the server's log has the reason under its id."
+                message = (
+                    "The request failed. The server's log has the reason under this request id."
+                )
                 await send_error(scope, send, Internal(message))
 
     def _cors_headers(self, scope: HttpScope) -> tuple[Header, ...]:
-        """For pages that the operator allowed by name, and no others."""
+        """Headers for web pages of the allowed origins."""
         if not self._rules.allowed_origins:
             return ()
         origin = header(scope, b"origin")
@@ -116,21 +118,22 @@ class Guard:
         length = header(scope, b"content-length")
         if length is not None and length.isdecimal() and int(length) > self._rules.body_bytes_max:
             raise PayloadTooLarge(
-                f"The request body is over {self._rules.body_bytes_max} bytes.",
+                f"The request body is larger than {self._rules.body_bytes_max} bytes.",
                 bytes_max=self._rules.body_bytes_max,
             )
-        # A page of another site can make a browser call loopback under a name of its own
-        # (DNS rebinding); the Host header gives it away.
+        # DNS rebinding: a web page can make a browser call loopback under the page's own host
+        # name, which then is in the Host header.
         host = header(scope, b"host")
         if host is not None and not self._is_ours(host):
             raise MisdirectedRequest(
-                "This server does not answer to that Host; the setting allowed_hosts names those "
-                "it does."
+                "This server does not answer to that Host. To allow it, add it to the setting "
+                "allowed_hosts."
             )
         origin = header(scope, b"origin")
         if origin is not None and not self._may_call(origin):
             raise Forbidden(
-                "Pages of that origin may not call this server; see the setting allowed_origins."
+                "Pages of that origin may not call this server. To allow it, add it to the setting "
+                "allowed_origins."
             )
 
     def _is_ours(self, host: str) -> bool:
@@ -146,7 +149,7 @@ class Guard:
 
 
 async def _follow_lifespan(receive: Receive, send: Send, background: Supervisor) -> None:
-    """Work beside the requests runs from the server's start to its end."""
+    """Run the background work from the server's start to its end."""
     await receive()
     async with background.running():
         await send({"type": "lifespan.startup.complete"})

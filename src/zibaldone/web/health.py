@@ -1,4 +1,4 @@
-"""/health, which really tries the parts, and /metrics."""
+"""/health, which tests the parts by using them, and /metrics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PROBE = Tenant(namespace="health")
 
 
 class Health:
-    """/health is open to all and says no secrets; /metrics wants a key where keys are in use."""
+    """/health is open to everyone, without secrets; /metrics needs a key if keys are used."""
 
     def __init__(
         self, runtime: Runtime, authenticator: Authenticator, background: Supervisor
@@ -43,12 +43,12 @@ class Health:
             "version": zibaldone.__version__,
             "services": services,
         }
-        # Without vectors it still answers, by keyword: no reason to be taken out of service.
+        # Without vectors keyword search still works, so a load balancer should not remove it.
         is_usable = services["store"]["status"] == "ok"
         await send_json(scope, send, 200 if is_usable else 503, answer)
 
     async def _store(self) -> dict[str, Any]:
-        """Take the write lock and read: a store that cannot be used says so here."""
+        """Write and read once, to see whether the store works."""
         started_s = time.perf_counter()
         try:
             await self._runtime.store.write(_PROBE, lambda writer: writer.documents.get("probe"))
@@ -63,43 +63,43 @@ class Health:
         embedder = self._runtime.embedder
         if embedder is None:
             return {"status": "off", "message": "No embedding model: keyword search only."}
-        found = {
+        state = {
             "status": "ok" if embedder.problem is None else "error",
             "model": embedder.name,
             "identity": embedder.identity,
             "is_used": embedder.is_used,
         }
-        return found if embedder.problem is None else {**found, "message": embedder.problem}
+        return state if embedder.problem is None else {**state, "message": embedder.problem}
 
     async def _index(self) -> dict[str, Any]:
         if self._runtime.index is None:
             return {"status": "off"}
         try:
-            found = await lag(self._runtime.store)
+            current = await lag(self._runtime.store)
         except ZibaldoneError as error:
             return {"status": "error", "code": error.code, "message": error.message}
         return {
-            **_standing(self._runtime.index.rival, found),
-            "pending": found.pending,
-            "failed": found.failed,
-            "vector_sync_lag_seconds": round(found.oldest_seconds, 3),
-            "youngest_pending_seconds": round(found.youngest_seconds, 3),
-            "alert": found.alert,
+            **_index_status(self._runtime.index.rival, current),
+            "pending": current.pending,
+            "failed": current.failed,
+            "vector_sync_lag_seconds": round(current.oldest_seconds, 3),
+            "youngest_pending_seconds": round(current.youngest_seconds, 3),
+            "alert": current.alert,
         }
 
     async def metrics(self, scope: HttpScope, receive: Receive, send: Send) -> None:
         del receive
         await self._authenticator.authenticate(scope)
-        await self._index()  # brings the lag up to date
+        await self._index()  # updates the lag metrics
         headers = [(b"content-type", CONTENT_TYPE_LATEST.encode())]
         await send_body(scope, send, 200, generate_latest(), headers)
 
 
-def _standing(rival: str | None, found: Lag) -> dict[str, Any]:
+def _index_status(rival: str | None, current: Lag) -> dict[str, Any]:
     if rival is not None:
         message = (
             f"Another process indexes the same store with {rival}; this one makes no vectors "
-            "until that one has ended. Give both the same embedder, or stop one."
+            "until that one ends. Use the same embedder in both, or stop one."
         )
         return {"status": "standby", "message": message, "model_in_use": rival}
-    return {"status": "late" if found.alert else "incomplete" if found.failed else "ok"}
+    return {"status": "late" if current.alert else "incomplete" if current.failed else "ok"}

@@ -1,7 +1,7 @@
-"""The little of HTTP that every endpoint needs, straight on ASGI.
+"""What every endpoint needs of HTTP, directly on ASGI.
 
-Endpoints are ASGI applications, not framework handlers: a framework's request and response objects
-would cost as much as the whole rest of a read (docs/benchmarks.md, "HTTP").
+Endpoints are ASGI applications: a framework's request and response objects would cost as much as
+the rest of a read (docs/benchmarks.md, "HTTP").
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ Header = tuple[bytes, bytes]
 JSON_TYPE: Header = (b"content-type", b"application/json; charset=utf-8")
 _REQUEST_ID = re.compile(rf"[\w.:/+=@-]{{1,{REQUEST_ID_CHARS_MAX}}}", re.ASCII)
 
-# What is known of a request is kept in its scope, under names of our own.
+# State of a request, kept in its ASGI scope.
 _HEADERS_KEY = "zibaldone.headers"
 _REQUEST_ID_KEY = "zibaldone.request_id"
 _STARTED_KEY = "zibaldone.answer_started"
 EXTRA_HEADERS_KEY = "zibaldone.extra_headers"
-"""Headers that every answer to this request carries."""
+"""Headers to add to the answer to this request."""
 
 
 class ClientGone(Exception):
@@ -48,7 +48,7 @@ class ClientGone(Exception):
 
 
 def header(scope: HttpScope, name: bytes) -> str | None:
-    """A header's value, stripped; None when it is absent. Of several, the first."""
+    """The value of a header, stripped, or None. If it is repeated, the first value."""
     headers: dict[bytes, bytes] | None = scope.get(_HEADERS_KEY)
     if headers is None:
         headers = scope[_HEADERS_KEY] = dict(reversed(scope["headers"]))
@@ -57,12 +57,12 @@ def header(scope: HttpScope, name: bytes) -> str | None:
 
 
 def request_id(scope: HttpScope) -> str:
-    """The caller's X-Request-ID if it is sound, else one of ours; the same for a whole request."""
+    """The caller's X-Request-ID if it is valid, else a new one; the same for the whole request."""
     known: str | None = scope.get(_REQUEST_ID_KEY)
     if known is None:
         given = header(scope, b"x-request-id")
-        is_sound = given is not None and _REQUEST_ID.fullmatch(given)
-        known = given if given and is_sound else f"{random.getrandbits(64):016x}"
+        is_valid = given is not None and _REQUEST_ID.fullmatch(given)
+        known = given if given and is_valid else f"{random.getrandbits(64):016x}"
         scope[_REQUEST_ID_KEY] = known
     return known
 
@@ -78,7 +78,7 @@ async def read_body(receive: Receive, bytes_max: int) -> bytes:
         size_bytes += len(part)
         if size_bytes > bytes_max:
             raise PayloadTooLarge(
-                f"The request body is over {bytes_max} bytes.", bytes_max=bytes_max
+                f"The request body is larger than {bytes_max} bytes.", bytes_max=bytes_max
             )
         parts.append(part)
         if not message.get("more_body", False):
@@ -96,15 +96,15 @@ def parse_object(body: bytes) -> dict[str, Any]:
 
 
 def has_started(scope: HttpScope) -> bool:
-    """Has an answer begun? Then no other can be given."""
+    """Whether an answer has begun; then no other can be sent."""
     return _STARTED_KEY in scope
 
 
 async def send_start(scope: HttpScope, send: Send, status: int, headers: Iterable[Header]) -> None:
     scope[_STARTED_KEY] = True
-    told = [*headers, (b"x-request-id", request_id(scope).encode())]
-    told += scope.get(EXTRA_HEADERS_KEY, ())
-    await send({"type": "http.response.start", "status": status, "headers": told})
+    all_headers = [*headers, (b"x-request-id", request_id(scope).encode())]
+    all_headers += scope.get(EXTRA_HEADERS_KEY, ())
+    await send({"type": "http.response.start", "status": status, "headers": all_headers})
 
 
 async def send_body(
@@ -131,15 +131,15 @@ async def send_error(
         "details": error.details,
         "request_id": request_id(scope),
     }
-    told: list[Header] = []
+    extra: list[Header] = []
     if isinstance(error, Unauthenticated | InsufficientScope):
-        told.append((b"www-authenticate", error.challenge.encode()))
+        extra.append((b"www-authenticate", error.challenge.encode()))
     if isinstance(error, TooManyRequests | IssuerUnavailable):
-        told.append((b"retry-after", str(error.details.get("retry_after", 1)).encode()))
+        extra.append((b"retry-after", str(error.details.get("retry_after", 1)).encode()))
     body = orjson.dumps(value, default=str)
-    await send_body(scope, send, error.status, body, (JSON_TYPE, *told, *headers))
+    await send_body(scope, send, error.status, body, (JSON_TYPE, *extra, *headers))
 
 
 async def refuse_method(scope: HttpScope, send: Send, allowed: str) -> None:
-    error = MethodNotAllowed(f"Use {allowed} here.", allowed=allowed.split(", "))
+    error = MethodNotAllowed(f"Use {allowed} for this URL.", allowed=allowed.split(", "))
     await send_error(scope, send, error, [(b"allow", allowed.encode())])

@@ -1,8 +1,8 @@
-"""The keys a token issuer signs with: found through its metadata, kept, read again when due.
+"""The signing keys of a token issuer: fetched through its metadata, cached and refreshed.
 
-Anybody can send a token that names a key of their own invention, so what that causes is bounded:
-one reading in `issuer_retry_seconds_min`, of bounded size and time, and nobody waits for it whose
-token can be checked with the keys at hand.
+Anyone can send a token with an invented key id, so what that causes is limited: one fetch per
+`issuer_retry_seconds_min`, of limited size and time. Callers whose tokens can be verified with the
+cached keys never wait for it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _log = logging.getLogger("zibaldone.oauth")
 
 _METADATA_NAMES = ("oauth-authorization-server", "openid-configuration")
 
-# Asymmetric ones only: with a shared secret, whoever can check a token can also make one.
+# Only asymmetric algorithms: with a shared secret, whoever verifies tokens can also forge them.
 _ALGORITHMS: dict[str, frozenset[str]] = {
     "RSA": frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"}),
     "P-256": frozenset({"ES256"}),
@@ -39,7 +39,7 @@ ALGORITHMS = frozenset[str]().union(*_ALGORITHMS.values())
 
 
 class UnusableAnswer(Exception):
-    """The issuer answered, but not with what it should."""
+    """The issuer answered with something unusable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class KeySet:
     read_at_s: float
 
     def find(self, key_id: str | None, algorithm: str) -> VerifyingKey | None:
-        """The key of that name; without a name, the only one there is for the algorithm."""
+        """The key with that id; without an id, the key for the algorithm if there is only one."""
         fitting = [
             key
             for key in self.keys
@@ -71,37 +71,35 @@ class IssuerKeys:
         self._limits = limits
         self._httpx = extras.require("oauth", "httpx2")
         self._jwt = extras.require("oauth", "jwt")
-        extras.require(
-            "oauth", "cryptography"
-        )  # PyJWT imports without it, and then knows no such key
-        # Made once: reading the certificates of the system takes tens of milliseconds.
+        extras.require("oauth", "cryptography")  # PyJWT can be imported without it
+        # Created once: reading the system's certificates takes tens of milliseconds.
         self._client = self._httpx.AsyncClient(
             timeout=limits.issuer_answer_seconds_max,
             headers={"User-Agent": f"zibaldone/{__version__}", "Accept": "application/json"},
             limits=self._httpx.Limits(max_keepalive_connections=0),
         )
         self._known: KeySet | None = None
-        self._reading: asyncio.Task[None] | None = None
+        self._fetching: asyncio.Task[None] | None = None
         self._asked_at_s = -math.inf
         self._has_failed = False
 
     async def find(self, key_id: str | None, algorithm: str) -> VerifyingKey | None:
-        """The key, or None if the issuer has no such key; IssuerUnavailable if it cannot tell."""
+        """The key, or None if the issuer has no such key; IssuerUnavailable if that is unknown."""
         known = self._usable()
         key = known.find(key_id, algorithm) if known else None
         if known is not None and key is not None:
             if time.monotonic() - known.read_at_s > self._limits.issuer_keys_fresh_seconds:
-                self._read_again()
+                self._refresh()
             return key
-        reading = self._read_again()
-        if reading is not None:
-            # Shared: a caller that goes away must not take the answer from the others.
-            await asyncio.shield(reading)
+        fetching = self._refresh()
+        if fetching is not None:
+            # Shielded: the task is shared, and one caller may be cancelled.
+            await asyncio.shield(fetching)
         known = self._usable()
         key = known.find(key_id, algorithm) if known else None
         if known is None or (key is None and self._has_failed):
             raise IssuerUnavailable(
-                "The token cannot be checked: its issuer does not answer; try again.",
+                "The token cannot be verified because its issuer does not answer. Try again.",
                 retry_after=math.ceil(self._limits.issuer_retry_seconds_min),
             )
         return key
@@ -112,16 +110,16 @@ class IssuerKeys:
         age_s = time.monotonic() - self._known.read_at_s
         return self._known if age_s <= self._limits.issuer_keys_stale_seconds_max else None
 
-    def _read_again(self) -> asyncio.Task[None] | None:
-        """The reading under way, a new one, or None when the last was only just."""
-        if self._reading is not None and not self._reading.done():
-            return self._reading
+    def _refresh(self) -> asyncio.Task[None] | None:
+        """The running fetch, a new one, or None if the last one was too recent."""
+        if self._fetching is not None and not self._fetching.done():
+            return self._fetching
         now_s = time.monotonic()
         if now_s - self._asked_at_s < self._limits.issuer_retry_seconds_min:
             return None
         self._asked_at_s = now_s
-        self._reading = asyncio.create_task(self._read())
-        return self._reading
+        self._fetching = asyncio.create_task(self._read())
+        return self._fetching
 
     async def _read(self) -> None:
         self._has_failed = True
@@ -130,7 +128,7 @@ class IssuerKeys:
                 keys = await self._fetch_keys()
         except (self._httpx.HTTPError, self._httpx.InvalidURL, OSError, UnusableAnswer) as problem:
             reason = str(problem) or type(problem).__name__
-            _log.warning("the keys of %s cannot be read: %s", self.issuer, reason)
+            _log.warning("cannot read the keys of %s: %s", self.issuer, reason)
             return
         self._known = KeySet(keys, time.monotonic())
         self._has_failed = False
@@ -140,32 +138,32 @@ class IssuerKeys:
         address = metadata.get("jwks_uri")
         may_be_plain = self.issuer.startswith("http:")
         if not isinstance(address, str) or not is_protected(address, may_be_plain=may_be_plain):
-            raise UnusableAnswer("its metadata has no jwks_uri under https")
+            raise UnusableAnswer("its metadata has no https jwks_uri")
         key_set = await self._get(address)
         listed = key_set.get("keys") if key_set is not None else None
         if not isinstance(listed, list):
-            raise UnusableAnswer(f"{address} is not a set of keys")
+            raise UnusableAnswer(f"{address} is not a JSON Web Key Set")
         keys = tuple(self._parsed(listed[:ISSUER_KEYS_MAX]))
         if not keys:
-            raise UnusableAnswer(f"{address} has no key of a kind that is accepted")
+            raise UnusableAnswer(f"{address} has no key of an accepted type")
         return keys
 
     async def _fetch_metadata(self) -> dict[str, Any]:
-        for address in metadata_addresses(self.issuer):
+        for address in metadata_urls(self.issuer):
             metadata = await self._get(address)
             if metadata is None:
                 continue
-            # Else one tenant of a shared host could speak for another (RFC 8414, section 3.3).
+            # Otherwise one tenant of a shared host could impersonate another (RFC 8414, 3.3).
             if metadata.get("issuer") != self.issuer:
                 raise UnusableAnswer(
                     f"{address} is the metadata of {str(metadata.get('issuer'))[:200]!r}; "
-                    "oauth_issuer must be that, character for character"
+                    "set oauth_issuer to exactly that"
                 )
             return metadata
-        raise UnusableAnswer("it has no metadata at any well-known address")
+        raise UnusableAnswer("there is no metadata at any well-known URL")
 
     async def _get(self, address: str) -> dict[str, Any] | None:
-        """A JSON object, or None if there is nothing at the address. No redirect is followed."""
+        """A JSON object, or None if there is nothing at the URL. Redirects are not followed."""
         async with self._client.stream("GET", address, follow_redirects=False) as response:
             if 300 <= response.status_code < 500:
                 return None
@@ -175,7 +173,9 @@ class IssuerKeys:
             async for piece in response.aiter_bytes():
                 body += piece
                 if len(body) > ISSUER_ANSWER_BYTES_MAX:
-                    raise UnusableAnswer(f"{address} has over {ISSUER_ANSWER_BYTES_MAX} bytes")
+                    raise UnusableAnswer(
+                        f"{address} is larger than {ISSUER_ANSWER_BYTES_MAX} bytes"
+                    )
         try:
             value = orjson.loads(body)
         except orjson.JSONDecodeError:
@@ -188,18 +188,18 @@ class IssuerKeys:
         for jwk in listed:
             algorithms = _algorithms_of(jwk)
             if not algorithms:
-                continue  # for encryption, or of a kind that came after this was written
+                continue  # for encryption, or of an unknown type
             key_id = jwk.get("kid")
             try:
                 public_key = self._jwt.PyJWK(jwk, min(algorithms)).key
             except (self._jwt.PyJWTError, ValueError, TypeError, KeyError):
-                _log.warning("a key of %s cannot be read: %.100r", self.issuer, key_id)
+                _log.warning("cannot read a key of %s: %.100r", self.issuer, key_id)
                 continue
             yield VerifyingKey(key_id if isinstance(key_id, str) else None, algorithms, public_key)
 
 
-def metadata_addresses(issuer: str) -> tuple[str, ...]:
-    """Where an issuer's metadata can be, in the order in which clients look for it."""
+def metadata_urls(issuer: str) -> tuple[str, ...]:
+    """URLs where an issuer's metadata can be, in the order in which clients try them."""
     url = urlsplit(issuer)
     origin, path = f"{url.scheme}://{url.netloc}", url.path.rstrip("/")
     inserted = tuple(f"{origin}/.well-known/{name}{path}" for name in _METADATA_NAMES)
@@ -208,19 +208,19 @@ def metadata_addresses(issuer: str) -> tuple[str, ...]:
     return (*inserted, f"{origin}{path}/.well-known/openid-configuration")
 
 
-def is_protected(address: str, *, may_be_plain: bool = True) -> bool:
-    """Under https, or, where that may be, on this machine, with nobody to listen in between."""
+def is_protected(url: str, *, may_be_plain: bool = True) -> bool:
+    """Whether a URL is https, or http to this machine where `may_be_plain`."""
     try:
-        url = urlsplit(address)
-        host = url.hostname
+        parts = urlsplit(url)
+        host = parts.hostname
     except ValueError:
         return False
-    is_plain = url.scheme == "http" and may_be_plain and is_loopback(host or "")
-    return bool(host) and (url.scheme == "https" or is_plain)
+    is_plain = parts.scheme == "http" and may_be_plain and is_loopback(host or "")
+    return bool(host) and (parts.scheme == "https" or is_plain)
 
 
 def _algorithms_of(jwk: Any) -> frozenset[str]:
-    """What the key may verify: its own algorithm if it names one, else those of its kind."""
+    """Algorithms the key may verify: the one it names, else all of its type."""
     if not isinstance(jwk, dict) or jwk.get("use", "sig") != "sig" or "d" in jwk:
         return frozenset()
     kind = "RSA" if jwk.get("kty") == "RSA" else jwk.get("crv")
@@ -232,6 +232,6 @@ def _require_issuer(issuer: str) -> None:
     is_plain = issuer.isascii() and not any(mark in issuer for mark in '?#@" ')
     if not (is_plain and is_protected(issuer)):
         raise ConfigurationError(
-            f"oauth_issuer: {issuer!r} is not the https:// address of an issuer "
-            "(http:// is allowed on this machine only)."
+            "oauth_issuer must be the https:// URL of an issuer (http:// only on this machine), "
+            f"not {issuer!r}."
         )

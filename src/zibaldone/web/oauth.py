@@ -1,6 +1,6 @@
-"""Access tokens of the trusted issuer: signature, issuer, audience, time → who calls.
+"""Verify access tokens of the trusted issuer: signature, issuer, audience, time.
 
-Only signed tokens (JWT, RFC 9068) are read; the issuer is never asked about a single one.
+Only signed tokens (JWT, RFC 9068) are accepted; the issuer is not asked about each token.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _SAFE_SUBJECT = re.compile(rf"[\w.:/+=@|-]{{1,{SUBJECT_CHARS_MAX}}}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class KnownToken:
-    """A token that was found good, for as long as the key that says so is the issuer's."""
+class VerifiedToken:
+    """A verified token; it stays valid while its signing key is one of the issuer's."""
 
     key: VerifyingKey
     key_id: str | None
@@ -50,10 +50,10 @@ class TokenVerifier:
         self._keys = keys
         self._resource = resource
         self._audience = audience
-        self._known: dict[tuple[bytes, str], KnownToken] = {}
+        self._known: dict[tuple[bytes, str], VerifiedToken] = {}
 
     async def __call__(self, token: str, profile: Profile | None) -> Principal:
-        """The caller; Unauthenticated if the token is not good here, whatever it is good for."""
+        """The caller, or Unauthenticated if the token is not valid for this server."""
         name = (hashlib.sha256(token.encode()).digest(), profile.path if profile else "")
         known = self._known.get(name)
         if (
@@ -62,37 +62,37 @@ class TokenVerifier:
             and await self._keys.find(known.key_id, known.algorithm) is known.key
         ):
             return known.principal
-        known = await self._checked(token, profile)
+        known = await self._verify(token, profile)
         self._known.pop(name, None)
         if len(self._known) >= TOKENS_KNOWN_MAX:
             del self._known[next(iter(self._known))]
         self._known[name] = known
         return known.principal
 
-    async def _checked(self, token: str, profile: Profile | None) -> KnownToken:
+    async def _verify(self, token: str, profile: Profile | None) -> VerifiedToken:
         key_id, algorithm = self._header(token)
         key = await self._keys.find(key_id, algorithm)
         if key is None:
-            raise Unauthenticated("The token is signed with a key that is not its issuer's.")
+            raise Unauthenticated("The token is not signed with a key of its issuer.")
         claims = self._claims(token, key, algorithm, profile)
         principal = Principal(
-            key_id=_KEY_ID_START + _shown(claims["sub"]),
+            key_id=_KEY_ID_START + _log_name(claims["sub"]),
             tenant=_tenant(claims),
             effects=_effects(claims),
             by_token=True,
         )
-        return KnownToken(key, key_id, algorithm, float(claims["exp"]), principal)
+        return VerifiedToken(key, key_id, algorithm, float(claims["exp"]), principal)
 
     def _header(self, token: str) -> tuple[str | None, str]:
         if len(token) > TOKEN_CHARS_MAX or not token.isascii() or token.count(".") != 2:
-            raise Unauthenticated("That is neither a known API key nor a token of the issuer.")
+            raise Unauthenticated("This is neither a known API key nor a token of the issuer.")
         try:
             header = self._jwt.get_unverified_header(token)
         except (self._jwt.PyJWTError, ValueError, RecursionError):
-            raise Unauthenticated("The token cannot be read.") from None
+            raise Unauthenticated("The token is malformed.") from None
         algorithm = header.get("alg")
         if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
-            raise Unauthenticated("The token is not signed in a way that is accepted.")
+            raise Unauthenticated("The token is signed with an algorithm that is not accepted.")
         return header.get("kid"), algorithm
 
     def _claims(
@@ -112,42 +112,42 @@ class TokenVerifier:
         except self._jwt.ExpiredSignatureError:
             raise Unauthenticated("The token has expired.") from None
         except self._jwt.InvalidAudienceError:
-            raise Unauthenticated("The token was made for another audience.") from None
+            raise Unauthenticated("The token is for another audience.") from None
         except self._jwt.InvalidIssuerError:
-            raise Unauthenticated("The token is of another issuer.") from None
+            raise Unauthenticated("The token is from another issuer.") from None
         except self._jwt.MissingRequiredClaimError as problem:
             raise Unauthenticated(f"The token has no claim {problem.claim!r}.") from None
         except (self._jwt.PyJWTError, ValueError, TypeError, OverflowError):
-            raise Unauthenticated("The token is not valid.") from None
+            raise Unauthenticated("The token is invalid.") from None
         return claims
 
 
-def _shown(subject: str) -> str:
-    """Fit for a log line; a subject that is not is named by its hash, still one for each."""
+def _log_name(subject: str) -> str:
+    """The subject, or its hash if it does not fit a log line."""
     if _SAFE_SUBJECT.fullmatch(subject):
         return subject
     return "sha256-" + hashlib.sha256(subject.encode(errors="replace")).hexdigest()[:32]
 
 
 def _tenant(claims: dict[str, Any]) -> Tenant:
-    """Where the caller may go. A claim that cannot be understood opens nothing."""
+    """What the caller can see. A claim that cannot be parsed is refused."""
     namespace = claims.get(NAMESPACE_CLAIM, NAMESPACE_DEFAULT)
     prefix = claims.get(PREFIX_CLAIM, "")
     for name, value in ((NAMESPACE_CLAIM, namespace), (PREFIX_CLAIM, prefix)):
         if not isinstance(value, str):
-            raise Unauthenticated(f"The token's claim {name} is not a text.")
+            raise Unauthenticated(f"The claim {name} of the token must be text.")
     try:
         return Tenant(normalize.namespace(namespace), normalize.prefix(prefix, PREFIX_CLAIM))
     except InvalidArgument as problem:
-        raise Unauthenticated(f"The token's claims: {problem.message}") from None
+        raise Unauthenticated(f"The claims of the token are invalid: {problem.message}") from None
 
 
 def _effects(claims: dict[str, Any]) -> frozenset[Effect]:
-    granted = claims.get("scope", claims.get("scp", ()))  # the latter is what some issuers write
+    granted = claims.get("scope", claims.get("scp", ()))  # some issuers write scp
     words = granted.split() if isinstance(granted, str) else granted
     if not isinstance(words, list | tuple):
         words = ()
     effects = frozenset(effect for effect in EFFECTS if scope_of(effect) in words)
     if not effects:
-        raise InsufficientScope("The token has no scope of this server.")
+        raise InsufficientScope("The token has no scope for this server.")
     return effects

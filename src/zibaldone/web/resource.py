@@ -1,7 +1,7 @@
-"""What an OAuth client must know of this server: metadata (RFC 9728) and challenges.
+"""What OAuth clients need to know about this server: metadata (RFC 9728) and challenges.
 
-The server is one resource (`public_url`) and each profile another below it, so that a token can be
-asked for the whole or for one profile alone.
+The server is one resource (`public_url`) and each profile another one below it, so that a client
+can request a token for the whole server or for one profile.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class ProtectedResource:
 
     def __post_init__(self) -> None:
         url = urlsplit(self.public_url)
-        is_sound = url.scheme in ("http", "https") and url.hostname and self.public_url.isascii()
-        if not is_sound or url.query or url.fragment or "@" in url.netloc or '"' in url.path:
+        is_valid = url.scheme in ("http", "https") and url.hostname and self.public_url.isascii()
+        if not is_valid or url.query or url.fragment or "@" in url.netloc or '"' in url.path:
             raise ConfigurationError(
-                f"public_url: {self.public_url!r} is not the address clients use, such as "
-                "https://kb.example.org; oauth_issuer needs it."
+                f"public_url must be the URL clients use, such as https://kb.example.org, not "
+                f"{self.public_url!r}; oauth_issuer requires it."
             )
         object.__setattr__(self, "public_url", self.public_url.rstrip("/"))
 
@@ -41,21 +41,21 @@ class ProtectedResource:
         return self.public_url + (profile.path if profile else "")
 
     def metadata_url(self, profile: Profile | None) -> str:
-        """The well-known part goes between host and path (RFC 9728, section 3.1)."""
+        """The well-known part is between host and path (RFC 9728, section 3.1)."""
         url = urlsplit(self.url(profile))
         return f"{url.scheme}://{url.netloc}{WELL_KNOWN}{url.path}"
 
     def audiences(self, profile: Profile | None) -> tuple[str, ...]:
-        """What a token for the profile may be made for; None is what lies beside the profiles."""
+        """Accepted audiences of a token for the profile, or for everything outside the profiles."""
         urls = {self.public_url, self.url(profile)}
-        # Some clients write an address without a path with its slash.
+        # Some clients add a slash to a URL without a path.
         return tuple(form for url in urls for form in (url, url + "/"))
 
     def scopes(self, profile: Profile | None) -> tuple[str, ...]:
-        """Those that some tool of the profile asks for, and reading, which resources ask for."""
+        """The scopes that the profile's tools need, and reading, which its resources need."""
         catalogue = self.catalogue
         tools = catalogue.of_profile(profile) if profile else catalogue.offered
-        # What is the operator's is not asked for by clients on their own; an issuer can grant it.
+        # Clients do not request `admin` by themselves; an issuer can grant it.
         needed = {"read", *(tool.effect for tool in tools)} - {"admin"}
         return tuple(scope_of(effect) for effect in EFFECTS if effect in needed)
 
@@ -76,7 +76,7 @@ class ProtectedResource:
         description: str = "",
         scopes: tuple[str, ...] = (),
     ) -> str:
-        """A WWW-Authenticate value; a caller who sent no token at all gets no error in it."""
+        """The value of WWW-Authenticate; without `error` for a caller that sent no token."""
         parameters = {
             "error": error,
             "error_description": description.replace('"', "'"),
@@ -88,7 +88,7 @@ class ProtectedResource:
         )
 
     def routes(self) -> dict[str, Endpoint]:
-        """Every path at which a client may look for metadata, open to all."""
+        """Every path where a client may look for metadata; open to everyone."""
         return {
             path: _document(self.metadata(profile))
             for profile in (None, *self.catalogue.profiles)
@@ -96,7 +96,7 @@ class ProtectedResource:
         }
 
     def _paths(self, profile: Profile | None) -> Iterator[str]:
-        # Below a path of its own, the proxy in front may pass it on or take it off.
+        # If public_url has a path, a proxy may forward it or strip it.
         for start in {"", urlsplit(self.public_url).path}:
             path = WELL_KNOWN + start + (profile.path if profile else "")
             yield path

@@ -1,9 +1,8 @@
-"""The HTTP server under the application: uvicorn, and one change to it.
+"""The HTTP server: uvicorn, with one change.
 
-uvicorn writes the head and the body of an answer each by a system call of its own, and the head
-wakes the client, which then has to wait on. Here they leave together at the end of the event loop's
-step, as do the answers to all requests that came in together. A small answer costs a third less
-(docs/benchmarks.md, "HTTP").
+uvicorn sends the head and the body of an answer by two system calls, and the head wakes a client
+that then has to wait for the body. Here they are sent together at the end of the event loop's step,
+as are all answers of that step. A small answer costs a third less (docs/benchmarks.md, "HTTP").
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def server(app: App, host: str, port: int) -> uvicorn.Server:
 
 
 class JoiningTransport:
-    """A transport that writes at once what is written to it in one step of the event loop."""
+    """A transport that joins all writes of one step of the event loop."""
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport = transport
@@ -53,7 +52,7 @@ class JoiningTransport:
 
     def _flush(self) -> None:
         waiting, self._waiting = self._waiting, []
-        # Nothing waits where `close` was here before; nobody does where the peer is gone.
+        # Nothing is left where `close` has flushed already; nobody reads where the peer is gone.
         if waiting and not self.is_closing():
             self._transport.writelines(waiting)
 

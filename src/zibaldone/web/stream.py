@@ -1,4 +1,4 @@
-"""Event streams: one frame for one answer, or several while a tool reports its progress."""
+"""Server-sent events: one frame for an answer, or several while a tool reports progress."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def send_stream(
     send: Send,
     work: Callable[[Notify], Awaitable[Any]],
 ) -> None:
-    """Run `work`, sending what it notifies as it happens and its envelope last.
+    """Run `work`; send its notifications as they happen, and its envelope last.
 
     A client that closes the stream cancels the work.
     """

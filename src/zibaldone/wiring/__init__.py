@@ -1,4 +1,4 @@
-"""The only place where the parts are put together: Settings → Runtime → application.
+"""Builds the parts from the settings, and connects them. Nothing else does.
 
-Two modules, so that a command that only needs a Runtime does not import the HTTP server.
+Separate modules, so that a command that only needs a Runtime does not import the HTTP server.
 """

@@ -76,7 +76,7 @@ def _auth_rules(settings: Settings, catalogue: Catalogue) -> AuthRules:
 
 
 def _own_hosts(settings: Settings) -> tuple[str, ...]:
-    """Names under which the server may be called, beside those of loopback."""
+    """Host names under which the server may be called, in addition to loopback."""
     public = urlsplit(settings.public_url).hostname
     return (*settings.allowed_hosts, settings.host, *((public,) if public else ()))
 

@@ -1,4 +1,4 @@
-"""Settings → Runtime: the store, the embedding model and what works on them."""
+"""Settings → Runtime: the store, the embedding model and what uses them."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from zibaldone.limits import Limits
 from zibaldone.store.port import Writer
 
 TABLES = (
-    "documents", "bodies", "revisions", "chunks", "outbox", "audit", "facets", "document_tags",
+    "documents", "bodies", "revisions", "chunks", "jobs", "audit", "facets", "document_tags",
 )  # fmt: skip
 
 
@@ -29,7 +29,7 @@ def state(backend: Backend) -> dict[str, object]:
     rows: dict[str, object] = {
         table: backend.query(f"SELECT * FROM {table} ORDER BY 1, 2") for table in TABLES
     }
-    return {**rows, "indexed": backend.indexed_passages()}
+    return {**rows, "indexed": backend.indexed_chunks()}
 
 
 class GivenUpError(Exception):
@@ -62,7 +62,7 @@ def test_a_write_that_fails_at_its_end_leaves_nothing(kept: Kept, backend: Backe
         ("documents", "replace"),
         ("documents", "put_facets"),
         ("chunks", "apply"),
-        ("outbox", "add"),
+        ("queue", "add"),
         ("audit", "add"),
     ],
 )
@@ -111,19 +111,19 @@ def test_a_failed_write_does_not_touch_the_others_that_wait_with_it(
     assert [o for o in outcomes if isinstance(o, int)] == kept_numbers
     assert sum(isinstance(o, NotFoundInContent) for o in outcomes) == 40 - len(kept_numbers)
     assert kept.ids("d/") == [f"d/{number:02}" for number in kept_numbers]
-    assert backend.query("SELECT count(*) FROM outbox") == [(1 + len(kept_numbers),)]
+    assert backend.query("SELECT count(*) FROM jobs") == [(1 + len(kept_numbers),)]
     assert kept.known("shared").revision == 1
 
 
-def test_each_change_has_one_outbox_row_and_one_audit_line(kept: Kept, backend: Backend) -> None:
+def test_each_change_has_one_job_and_one_audit_line(kept: Kept, backend: Backend) -> None:
     kept.create("a", "one")
     kept.update("a", body="two")
     kept.patch("a", "two", "three")
     kept.delete("a")
     kept.create("a", "four")
-    assert backend.query("SELECT revision, kind FROM outbox ORDER BY outbox_key") == [
-        (1, "index"), (2, "index"), (3, "index"), (4, "remove"), (5, "index"),
-    ]  # fmt: skip
+    jobs = kept.read(lambda reader: reader.jobs.page(limit=10))
+    assert [job.payload["revision"] for job in reversed(jobs)] == [1, 2, 3, 4, 5]
+    assert {(job.kind, job.subject, job.state) for job in jobs} == {("vectors", "a", "queued")}
     lines = kept.read(lambda reader: reader.audit.page("a", limit=10))
     assert [(line.revision, line.action) for line in lines] == [
         (5, "create"), (4, "delete"), (3, "patch"), (2, "update"), (1, "create"),
@@ -133,7 +133,7 @@ def test_each_change_has_one_outbox_row_and_one_audit_line(kept: Kept, backend: 
     }
     document = kept.known("a")
     assert lines[0].at_us == document.updated_at_us
-    assert backend.query("SELECT max(at_us) FROM outbox") == [(document.updated_at_us,)]
+    assert jobs[0].created_at_us == document.updated_at_us
 
 
 @pytest.mark.requirement("000/CC.01")

@@ -10,7 +10,7 @@ import pytest
 from tests.store.kept import ACTOR, Kept
 from zibaldone.access.principal import Tenant
 from zibaldone.keep.create import NewDocument, create
-from zibaldone.store.port import Writer
+from zibaldone.store.port import Listing, Writer
 
 LAST_BEFORE_SURROGATES = "\ud7ff"
 FIRST_AFTER_SURROGATES = "\ue000"
@@ -172,3 +172,11 @@ def test_a_listing_writes_every_character_as_json_does(kept: Kept) -> None:
     (head,) = kept.heads()
     assert (item["title"], item["tags"]) == (head.title, list(head.tags))
     assert "\u0001" in head.title
+
+
+def test_a_listing_made_of_heads_is_the_one_that_the_engine_makes(filled: Kept) -> None:
+    heads = filled.heads(limit=5)
+    plain, made = Listing(heads, has_more=True), filled.listing(limit=5)
+    assert orjson.loads(plain.to_json()) == orjson.loads(made.to_json())
+    assert (plain.count, plain.last_id, plain.has_more) == (made.count, made.last_id, made.has_more)
+    assert (list(plain.heads), Listing((), has_more=False).last_id) == (list(made.heads), None)

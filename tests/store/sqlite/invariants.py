@@ -42,12 +42,13 @@ _NOTHING = {
     """,
     "a change that the index pipeline would not hear of": """
         SELECT document_id FROM documents d WHERE vector_status = 'pending' AND NOT EXISTS (
-            SELECT 1 FROM outbox o
-            WHERE (o.document_key, o.revision, o.kind) = (d.document_key, d.revision, 'index'))
+            SELECT 1 FROM jobs j WHERE j.kind = 'vectors'
+              AND j.subject = d.document_key AND j.payload ->> 'revision' = d.revision)
     """,
-    "an outbox row ahead of its document": """
-        SELECT o.outbox_key FROM outbox o LEFT JOIN documents d USING (document_key)
-        WHERE d.document_key IS NULL OR o.revision > d.revision
+    "a job ahead of its document": """
+        SELECT j.job_id FROM jobs j LEFT JOIN documents d ON d.document_key = j.subject
+        WHERE j.kind = 'vectors'
+          AND (d.document_key IS NULL OR j.payload ->> 'revision' > d.revision)
     """,
     "a live document without passages": """
         SELECT document_id FROM documents d JOIN bodies USING (document_key)
@@ -68,7 +69,7 @@ _NOTHING = {
         SELECT id FROM chunk_terms_docsize WHERE id NOT IN (SELECT chunk_key FROM chunks)
     """,
 }
-"""Each looks for what must not be there; the outbox is not drained while these are asked."""
+"""Each looks for what must not be there; the queue is not drained while these are asked."""
 
 
 def broken_invariants(file: Path) -> dict[str, Any]:

@@ -143,7 +143,7 @@ def test_reads_go_on_while_the_writer_waits_for_readers(
     try:
         assert waiting.wait(20)
         # Every acknowledged write is there to be read, by the event loop and by other readers.
-        heads = kept.store.read_now(EVERYTHING, lambda one: one.documents.heads("", limit=200))
+        heads = kept.read(lambda one: one.documents.heads("", limit=200), is_small=True)
         assert 5 < len(heads) < 100
         assert len(kept.ids()) == len(heads)
         assert not over.is_set()
@@ -158,11 +158,9 @@ def test_a_quick_read_leaves_no_snapshot_behind(kept: Kept, tmp_path: Path) -> N
     """A statement left halfway would keep one open for ever."""
     for number in range(60):
         kept.create(f"d/{number}", BODY)
-        kept.store.read_now(EVERYTHING, lambda reader: reader.documents.get("d/0"))
+        kept.read(lambda reader: reader.documents.get("d/0"), is_small=True)
         with pytest.raises(ZeroDivisionError):
-            kept.store.read_now(
-                EVERYTHING, lambda reader: reader.documents.heads("", limit=9)[1 // 0]
-            )
+            kept.read(lambda reader: reader.documents.heads("", limit=9)[1 // 0], is_small=True)
     assert wal_bytes(tmp_path) < (DUE + 60) * PAGE_BYTES
 
 

@@ -345,7 +345,7 @@ def test_the_invariants_notice_what_is_missing(tmp_path: Path) -> None:
         "DELETE FROM bodies WHERE document_key = 1",
         "DELETE FROM revisions WHERE document_key = 1 AND revision = 1",
         "DELETE FROM audit WHERE revision = 2",
-        "DELETE FROM outbox WHERE revision = 2",
+        "DELETE FROM jobs WHERE payload ->> 'revision' = 2",
         "DELETE FROM chunks WHERE document_key = 1",
         "DELETE FROM chunk_terms WHERE rowid IN (SELECT chunk_key FROM chunks)",
         "UPDATE documents SET revision = 3 WHERE document_key = 1",

@@ -19,7 +19,7 @@ import apsw
 import pytest
 
 from tests.server import COMMAND, Server, clean_environment, free_port, run_cli
-from tests.store.kept import EVERYTHING, Kept
+from tests.store.kept import Kept
 from tests.store.sqlite.invariants import broken_invariants
 from zibaldone.errors import Internal, NotFound, StorageCorrupt, StorageFull, ZibaldoneError
 from zibaldone.limits import Limits
@@ -372,7 +372,7 @@ def look_at_everything(kept: Kept, number: int) -> None:
             reader.revisions.page(document, before=None, limit=10)
             reader.revisions.get(document, 1)
 
-    kept.store.read_now(EVERYTHING, work)
+    kept.read(work, is_small=True)
 
 
 def test_damage_in_the_middle_is_always_said_in_the_same_way(sound: Path, tmp_path: Path) -> None:

@@ -31,14 +31,12 @@ PIPELINE = "the index pipeline serves all tenants, by storage key; no tool is gi
 BY_MEMORY = "what it brings is masked by namespace, in memory or by the statement beside it"
 WHOLE_INDEX = "measures the index itself, as its ranking does; says nothing of a document"
 UPKEEP = tuple(
-    f"{subject}."
-    for subject in ("outbox_upkeep", "models", "vector_upkeep", "consistency", "sources", "queue")
+    f"{subject}." for subject in ("models", "vector_upkeep", "consistency", "sources", "queue")
 )
 WITHOUT_NAMESPACE = {
     "documents.insert_body": BY_KEY,
     "documents.replace_body": BY_KEY,
     "revisions.add": BY_KEY,
-    "outbox.add": BY_KEY,
     "lexical.chunks_with": WHOLE_INDEX,
     "lexical.newest_chunk": WHOLE_INDEX,
     "schedules.all": PIPELINE,
@@ -230,7 +228,13 @@ def test_what_goes_by_a_list_of_keys_begins_with_it(fresh: apsw.Connection, name
         ("vectors.newest_change", "SEARCH vector_changes"),
         ("vectors.vectors_page", "SEARCH v USING PRIMARY KEY (model_id=? AND chunk_key>?"),
         ("consistency.lag", "SEARCH documents USING INDEX documents_unready (vector_status=?)"),
-        ("outbox_upkeep.has_due", "SEARCH outbox USING INDEX outbox_due (not_before_us<?)"),
+        ("consistency.lag", "SEARCH jobs USING INDEX jobs_queued (kind=?)"),
+        (
+            "consistency.unqueued_page",
+            "SEARCH j USING INDEX jobs_by_subject (kind=? AND subject=?)",
+        ),
+        ("queue.has_due", "SEARCH jobs USING INDEX jobs_queued (kind=?)"),
+        ("queue.has_abandoned", "SEARCH jobs USING COVERING INDEX jobs_running (kind=?"),
         ("consistency.unqueued_page", "SEARCH d USING INTEGER PRIMARY KEY (rowid>?)"),
         ("vector_upkeep.lacking_page", "SEARCH d USING INTEGER PRIMARY KEY (rowid>?)"),
         ("sources.definition", "SEARCH sources USING INTEGER PRIMARY KEY (rowid=?)"),
@@ -247,9 +251,27 @@ def test_what_is_asked_often_or_of_much_walks_no_more_than_it_must(
 
 
 def test_leasing_takes_the_head_of_the_queue_without_sorting_it(fresh: apsw.Connection) -> None:
-    found = plan(fresh, "outbox_upkeep.lease")
+    found = plan(fresh, "queue.due_apart")
     assert "TEMP B-TREE" not in found
-    assert "SEARCH l USING INDEX outbox_by_document (document_key=?)" in found
+    assert "SEARCH o USING INDEX jobs_queued (kind=?)" in found
+    assert "SEARCH l USING INDEX jobs_" in found
+
+
+@pytest.mark.parametrize(
+    ("name", "table"),
+    [
+        *((f"queue.{name}", "jobs") for name in ("set_back", "park", "forget", "take", "renew")),
+        *((f"vector_upkeep.{name}", "documents") for name in ("set_ready", "set_error")),
+        *((name, "documents") for name in ("vector_upkeep.set_pending", "sources.set_cut")),
+    ],
+)
+def test_what_is_written_for_a_set_goes_by_its_keys(
+    fresh: apsw.Connection, name: str, table: str
+) -> None:
+    found = plan(fresh, name)
+    assert f"SEARCH {table} USING INTEGER PRIMARY KEY (rowid=?)" in found
+    assert f"SCAN {table}" not in found
+    assert f"SEARCH {table} USING INDEX" not in found
 
 
 def test_other_reads_use_an_index_and_do_not_sort(fresh: apsw.Connection) -> None:

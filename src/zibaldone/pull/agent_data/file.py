@@ -51,7 +51,7 @@ class DumpFile:
             ) from None
 
     def _reader(self) -> Callable[[Path], Iterator[KbRow]]:
-        """Told by the content: how a file is called says little about how it was written."""
+        """Chosen by the content: a file's name says little about its format."""
         with self._path.open("rb") as file:
             first = b""
             while not first.strip(_BLANKS):
@@ -70,45 +70,45 @@ class DumpFile:
 
 def _is_copied(path: Path) -> bool:
     """COPY doubles every backslash, so they come in even runs; JSON has a single one in `\\n`."""
-    found_any = False
+    has_any = False
     with path.open("rb") as file:
         for line in file:
             for run in _BACKSLASHES.findall(line):
-                found_any = True
+                has_any = True
                 if len(run) % 2:
                     return False
-    return found_any
+    return has_any
 
 
 def _json_lines(path: Path) -> Iterator[KbRow]:
     with path.open("rb") as file:
-        for number, line in enumerate(_filled(file), 1):
+        for number, line in enumerate(_without_blank_lines(file), 1):
             yield _row_of_json(number, line)
 
 
 def _copied_json_lines(path: Path) -> Iterator[KbRow]:
     with path.open("rb") as file:
-        for number, line in enumerate(_filled(file), 1):
+        for number, line in enumerate(_without_blank_lines(file), 1):
             yield _row_of_json(number, line.replace(b"\\\\", b"\\"))
 
 
-def _filled(lines: Iterable[bytes]) -> Iterator[bytes]:
+def _without_blank_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
     return (stripped for line in lines if (stripped := line.strip(_BLANKS)))
 
 
 def _row_of_json(number: int, text: bytes | str) -> KbRow:
     try:
-        found = orjson.loads(text)
+        value = orjson.loads(text)
     except orjson.JSONDecodeError as problem:
         return KbRow(number, "", {}, f"not JSON: {problem}")
-    return _row_of_object(number, found)
+    return _row_of_object(number, value)
 
 
-def _row_of_object(number: int, found: Any) -> KbRow:
-    if not isinstance(found, dict) or "data" not in found:
+def _row_of_object(number: int, value: Any) -> KbRow:
+    if not isinstance(value, dict) or "data" not in value:
         return KbRow(number, "", {}, 'not an object with "key" and "data"')
-    key = found.get("key")
-    return row_of(number, key if isinstance(key, str) else "", found["data"])
+    key = value.get("key")
+    return row_of(number, key if isinstance(key, str) else "", value["data"])
 
 
 def row_of(number: int, key: str, data: Any) -> KbRow:
@@ -133,7 +133,7 @@ def _json_array(path: Path) -> Iterator[KbRow]:
             try:
                 if text.startswith("]"):
                     return
-                found, end = decoder.raw_decode(text)
+                value, end = decoder.raw_decode(text)
             except json.JSONDecodeError as problem:
                 more = file.read(max(_ARRAY_READ_CHARS, len(text)))
                 if not more:
@@ -142,7 +142,7 @@ def _json_array(path: Path) -> Iterator[KbRow]:
                 text += more
                 continue
             number += 1
-            yield _row_of_object(number, found)
+            yield _row_of_object(number, value)
             text = text[end:]
 
 

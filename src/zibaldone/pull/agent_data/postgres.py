@@ -32,7 +32,7 @@ def redacted(url: str) -> str:
 def opened(url: str) -> Iterator[KbRows]:
     psycopg = _library()
     _refuse_malformed(psycopg, url)
-    with _translated(psycopg, url):
+    with _driver_errors_translated(psycopg, url):
         connection = psycopg.connect(
             url, connect_timeout=_CONNECT_SECONDS_MAX, application_name="zibaldone import"
         )
@@ -42,7 +42,10 @@ def opened(url: str) -> Iterator[KbRows]:
         psycopg.types.json.set_json_loads(orjson.loads, connection)
 
         def rows() -> Iterator[KbRow]:
-            with _translated(psycopg, url), connection.cursor(name="zibaldone") as cursor:
+            with (
+                _driver_errors_translated(psycopg, url),
+                connection.cursor(name="zibaldone") as cursor,
+            ):
                 cursor.itersize = _ROWS_AT_A_TIME
                 cursor.execute(_SELECT)
                 for number, (key, data) in enumerate(cursor, 1):
@@ -52,7 +55,7 @@ def opened(url: str) -> Iterator[KbRows]:
 
 
 def _refuse_malformed(psycopg: Any, url: str) -> None:
-    """In our own words: the driver's quote the part it stumbled over, which may be a password."""
+    """Refuse in our own words: the driver quotes what it cannot parse, maybe a password."""
     try:
         psycopg.conninfo.conninfo_to_dict(url)
         urlsplit(url)
@@ -70,7 +73,7 @@ def _library() -> Any:
 
 
 @contextmanager
-def _translated(psycopg: Any, url: str) -> Iterator[None]:
+def _driver_errors_translated(psycopg: Any, url: str) -> Iterator[None]:
     try:
         yield
     except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn) as problem:
@@ -85,7 +88,7 @@ def _translated(psycopg: Any, url: str) -> Iterator[None]:
 
 
 def _first_line(problem: Exception, url: str) -> str:
-    """The driver's words, without the secrets of the address, which they may quote."""
+    """The driver's message without the secrets of the address."""
     text = next(iter(str(problem).strip().splitlines()), type(problem).__name__)
     for secret in _secrets(url):
         text = text.replace(secret, "***")

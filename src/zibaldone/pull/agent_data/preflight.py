@@ -1,4 +1,4 @@
-"""What an AgentData source holds, before anything of it is imported."""
+"""A report on an AgentData source, made before anything is imported."""
 
 from __future__ import annotations
 
@@ -36,68 +36,68 @@ class Preflight:
     """Numbers of the rows that give way to another row with the same id."""
 
     def as_dict(self) -> dict[str, Any]:
-        shown = asdict(self)
-        del shown["losers"]
-        return shown
+        values = asdict(self)
+        del values["losers"]
+        return values
 
     def note(self, finding: str, what: str) -> None:
         setattr(self, finding, getattr(self, finding) + 1)
         examples = self.examples.setdefault(finding, [])
         if len(examples) < IMPORT_EXAMPLES_MAX:
-            # Ids of any origin: those that UTF-8 cannot hold are shown escaped.
+            # Ids may hold what UTF-8 cannot; it is written escaped.
             examples.append(what.encode(errors="backslashreplace").decode())
 
 
 def inspect(rows: Iterable[KbRow], body_bytes_max: int) -> Preflight:
-    """Look at every row once; only ids are held, never bodies."""
-    found = Preflight()
+    """Read every row once; keeps ids in memory, never bodies."""
+    report = Preflight()
     claims: dict[str, tuple[tuple[bool, bool], KbRow]] = {}
     for row in rows:
-        found.rows += 1
+        report.rows += 1
         if row.problem:
-            found.note("unreadable", f"row {row.number}: {row.problem}")
+            report.note("unreadable", f"row {row.number}: {row.problem}")
             continue
-        found.live += row.is_live
-        found.deleted += not row.is_live
-        _inspect_body(found, row, body_bytes_max)
+        report.live += row.is_live
+        report.deleted += not row.is_live
+        _inspect_body(report, row, body_bytes_max)
         if not row.document_id:
-            found.note("without_id", f"row {row.number}, key {row.key!r}")
+            report.note("without_id", f"row {row.number}, key {row.key!r}")
             continue
-        _inspect_id(found, row)
-        _claim(found, row, claims)
-    return found
+        _inspect_id(report, row)
+        _claim(report, row, claims)
+    return report
 
 
-def _inspect_body(found: Preflight, row: KbRow, body_bytes_max: int) -> None:
+def _inspect_body(report: Preflight, row: KbRow, body_bytes_max: int) -> None:
     size_bytes = len(row.body.encode(errors="surrogatepass"))
-    found.body_bytes += size_bytes
+    report.body_bytes += size_bytes
     if size_bytes > body_bytes_max:
-        found.note("bodies_too_large", f"{row.document_id} ({size_bytes} bytes)")
+        report.note("bodies_too_large", f"{row.document_id} ({size_bytes} bytes)")
 
 
-def _inspect_id(found: Preflight, row: KbRow) -> None:
+def _inspect_id(report: Preflight, row: KbRow) -> None:
     document_id = row.document_id
     if row.revision is None:
-        found.note("non_numeric_revisions", f"{document_id}: {row.data.get('revision')!r}")
+        report.note("non_numeric_revisions", f"{document_id}: {row.data.get('revision')!r}")
     if row.key != key_of(document_id):
-        found.note("key_mismatches", f"{row.key} for {document_id}")
+        report.note("key_mismatches", f"{row.key} for {document_id}")
     if row.is_live:
-        found.live_ids_with_underscore += "_" in document_id
-        found.live_ids_with_percent += "%" in document_id
-        found.live_ids_with_backslash += "\\" in document_id
+        report.live_ids_with_underscore += "_" in document_id
+        report.live_ids_with_percent += "%" in document_id
+        report.live_ids_with_backslash += "\\" in document_id
 
 
 def _claim(
-    found: Preflight, row: KbRow, claims: dict[str, tuple[tuple[bool, bool], KbRow]]
+    report: Preflight, row: KbRow, claims: dict[str, tuple[tuple[bool, bool], KbRow]]
 ) -> None:
-    """Of rows that come to the same id, the live, unchanged, first one is taken."""
+    """Of rows with the same id, a live one wins, then one whose id is unchanged, then the first."""
     try:
         document_id = normalize.document_id(row.document_id, "document_id")
     except InvalidArgument as error:
-        found.note("ids_refused", f"{row.document_id!r}: {error.message}")
+        report.note("ids_refused", f"{row.document_id!r}: {error.message}")
         return
     if document_id != row.document_id:
-        found.note("ids_changed", f"{row.document_id!r} becomes {document_id!r}")
+        report.note("ids_changed", f"{row.document_id!r} becomes {document_id!r}")
     bare = KbRow(row.number, row.key, {"document_id": row.document_id})
     rank = (not row.is_live, document_id != row.document_id)
     holder = claims.get(document_id)
@@ -106,8 +106,8 @@ def _claim(
         return
     winner, loser = (holder[1], bare) if holder[0] <= rank else (bare, holder[1])
     claims[document_id] = min(holder, (rank, bare), key=lambda claim: claim[0])
-    found.losers.add(loser.number)
-    found.note(
+    report.losers.add(loser.number)
+    report.note(
         "ids_colliding",
         f"row {loser.number} ({loser.document_id!r}) gives way to row {winner.number}",
     )

@@ -53,9 +53,9 @@ class KbRow:
 
     @property
     def document_id(self) -> str:
-        """Empty where there is none: such rows exist, and are no documents."""
-        found = self.data.get("document_id")
-        return found if isinstance(found, str) else ""
+        """Empty where the row has none: it is not a document then."""
+        value = self.data.get("document_id")
+        return value if isinstance(value, str) else ""
 
     @property
     def is_live(self) -> bool:
@@ -63,14 +63,14 @@ class KbRow:
 
     @property
     def revision(self) -> int | None:
-        """0 where it is missing or empty; None where it is no number."""
-        found = self.data.get("revision")
-        if found is None or found == "":
+        """0 where it is missing or empty; None where it is not a number."""
+        value = self.data.get("revision")
+        if value is None or value == "":
             return 0
-        if isinstance(found, float) and found.is_integer():
-            found = int(found)
-        number = str(found).strip()
-        if isinstance(found, bool) or not _WHOLE_NUMBER.fullmatch(number):
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        number = str(value).strip()
+        if isinstance(value, bool) or not _WHOLE_NUMBER.fullmatch(number):
             return None
         return int(number) if int(number) <= REVISION_MAX else None
 
@@ -93,12 +93,12 @@ class KbRows(Protocol):
 
 
 def key_of(document_id: str) -> str:
-    """How AgentData makes a key of an id."""
+    """The key AgentData gives to an id."""
     return document_id.replace("/", "__")
 
 
 def as_document(row: KbRow, at_us: int) -> Document:
-    """The row as a document; `at_us` stands in for times it does not tell."""
+    """The row as a document; `at_us` stands in for missing times."""
     if row.problem:
         raise InvalidArgument(row.problem)
     document_id = normalize.document_id(row.document_id, "document_id")
@@ -127,14 +127,14 @@ def as_document(row: KbRow, at_us: int) -> Document:
 
 
 def _object(value: Any) -> dict[str, Any]:
-    """Without nulls, which say here that a key is absent."""
+    """An object without nulls, which mean an absent key here."""
     if not isinstance(value, dict):
         return {}
     return {key: part for key, part in value.items() if part is not None}
 
 
 def _others(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields we have no place of our own for: kept as metadata rather than lost."""
+    """Fields that a document does not have: kept as metadata."""
     return _object({key: part for key, part in data.items() if key not in _KNOWN_FIELDS})
 
 
@@ -167,11 +167,11 @@ def _mime(data: Mapping[str, Any]) -> str:
 
 
 def _instant(value: Any) -> int | None:
-    """An ISO text, or seconds since 1970; None where it is neither."""
+    """From ISO text or seconds since 1970; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
     try:
-        found = from_iso(value) if isinstance(value, str) else int(value * 1_000_000)
+        instant_us = from_iso(value) if isinstance(value, str) else int(value * 1_000_000)
     except (ValueError, OverflowError):
         return None
-    return found if found >= 0 else None
+    return instant_us if instant_us >= 0 else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import apsw
 
+from zibaldone.model.job import VECTORS
 from zibaldone.store import statements
 from zibaldone.store.upkeep import IndexCounts, PendingLag
 
@@ -15,11 +16,11 @@ class ConsistencyUpkeep:
         self._raw = raw
 
     def counts(self, model_id: int) -> IndexCounts:
-        (row,) = self._raw.execute(_SQL["counts"], {"model_id": model_id})
+        (row,) = self._raw.execute(_SQL["counts"], {"model_id": model_id, "kind": VECTORS})
         return IndexCounts(*row)
 
     def lag(self) -> PendingLag:
-        (row,) = self._raw.execute(_SQL["lag"])
+        (row,) = self._raw.execute(_SQL["lag"], {"kind": VECTORS})
         return PendingLag(*row)
 
     def failed_documents(self, limit: int) -> list[tuple[str, str]]:
@@ -27,7 +28,7 @@ class ConsistencyUpkeep:
         return [(row[0], row[1]) for row in failed]
 
     def unqueued_page(self, model_id: int, *, after: int, limit: int) -> list[tuple[int, bool]]:
-        values = {"model_id": model_id, "after": after, "limit": limit}
+        values = {"kind": VECTORS, "model_id": model_id, "after": after, "limit": limit}
         return [(row[0], bool(row[1])) for row in self._raw.execute(_SQL["unqueued_page"], values)]
 
     def orphan_vectors(self, limit: int) -> list[tuple[int, int]]:

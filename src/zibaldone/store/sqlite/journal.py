@@ -1,37 +1,17 @@
-"""What is written beside a change: the outbox row for the index, the line of the audit trail."""
+"""The audit trail."""
 
 from __future__ import annotations
-
-from typing import Literal
 
 import apsw
 
 from zibaldone.access.principal import Tenant
-from zibaldone.model.document import Document
 from zibaldone.store import statements
 from zibaldone.store.port import AuditEntry
 from zibaldone.store.sqlite import rows
 
-_OUTBOX = statements.load("zibaldone.store.sqlite", "outbox.sql")
 _AUDIT = statements.load("zibaldone.store.sqlite", "audit.sql")
 
 _ENTRY: rows.Kinds = (int, str, str, str, str, rows.INT_OR_NONE, str)
-
-
-class Outbox:
-    def __init__(self, raw: apsw.Connection) -> None:
-        self._raw = raw
-
-    def add(self, document: Document, kind: Literal["index", "remove"]) -> None:
-        self._raw.execute(
-            _OUTBOX["add"],
-            {
-                "document_key": document.storage_key,
-                "revision": document.revision,
-                "kind": kind,
-                "at_us": document.updated_at_us,
-            },
-        )
 
 
 class Audit:

@@ -149,18 +149,13 @@ class QueueUpkeep:
     def _set_back(
         self, statement: str, setbacks: Iterable[Setback], now_us: int, attempts: int
     ) -> set[int]:
-        held: set[int] = set()
-        for setback in setbacks:
-            values = {
-                "keys": rows.dumps(setback.lease.keys),
-                "owner": setback.lease.owner,
-                "now_us": now_us,
-                "not_before_us": setback.not_before_us,
-                "error": setback.error,
-                "attempts": attempts,
-            }
-            held.update(row[0] for row in self._raw.execute(_SQL[statement], values))
-        return held
+        listed = [
+            (key, setback.lease.owner, setback.not_before_us, setback.error)
+            for setback in setbacks
+            for key in setback.lease.keys
+        ]
+        values = {"setbacks": rows.dumps(listed), "now_us": now_us, "attempts": attempts}
+        return {row[0] for row in self._raw.execute(_SQL[statement], values)}
 
     def _each_owner(
         self, statement: str, leases: Iterable[LeasedJob], **values: Any
@@ -174,6 +169,10 @@ class QueueUpkeep:
                 _SQL[statement], {**values, "owner": owner, "keys": rows.dumps(owned)}
             )
         return held
+
+    def forget_ended(self, kind: str, subjects: Iterable[str]) -> None:
+        values = {"kind": kind, "subjects": rows.dumps(list(subjects))}
+        self._raw.execute(_SQL["forget_ended"], values)
 
     # Looking back
 

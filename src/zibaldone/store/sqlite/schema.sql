@@ -104,23 +104,6 @@ CREATE TABLE vectors (
     PRIMARY KEY (model_id, chunk_key)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE outbox (
-    outbox_key      INTEGER PRIMARY KEY AUTOINCREMENT,
-    document_key    INTEGER NOT NULL,
-    revision        INTEGER NOT NULL,
-    kind            TEXT NOT NULL CHECK (kind IN ('index', 'remove')),
-    at_us           INTEGER NOT NULL,
-    attempts        INTEGER NOT NULL DEFAULT 0,
-    not_before_us   INTEGER NOT NULL DEFAULT 0,
-    leased_until_us INTEGER NOT NULL DEFAULT 0,
-    parked          INTEGER NOT NULL DEFAULT 0 CHECK (parked IN (0, 1)),
-    error           TEXT
-) STRICT;
-
-CREATE INDEX outbox_by_document ON outbox (document_key);
-
-CREATE INDEX outbox_due ON outbox (not_before_us, outbox_key) WHERE parked = 0;
-
 CREATE TABLE api_keys (
     key_id          TEXT PRIMARY KEY,
     secret_hash     BLOB NOT NULL UNIQUE,

@@ -22,7 +22,7 @@ from zibaldone.store.sqlite.chunks import Chunks
 from zibaldone.store.sqlite.connection import Connection
 from zibaldone.store.sqlite.documents import Documents, Revisions
 from zibaldone.store.sqlite.jobs import Jobs, Queue
-from zibaldone.store.sqlite.journal import Audit, Outbox
+from zibaldone.store.sqlite.journal import Audit
 from zibaldone.store.sqlite.lexical import Lexical
 from zibaldone.store.sqlite.place import description_of
 from zibaldone.store.sqlite.schema import prepare
@@ -77,10 +77,6 @@ class Session:
         return Sources(self._raw, self._tenant)
 
     @cached_property
-    def outbox(self) -> Outbox:
-        return Outbox(self._raw)
-
-    @cached_property
     def jobs(self) -> Jobs:
         return Jobs(self._raw, self._tenant)
 
@@ -101,7 +97,6 @@ class SqliteStore:
     def __init__(self, path: Path, limits: Limits) -> None:
         self._path = path
         self._limits = limits
-        self._quick_seconds_max = min(_QUICK_SECONDS_MAX, limits.query_seconds_max)
         self._closed = False
         self._memory = VectorMemory()
         wait = limits.write_wait_seconds_max
@@ -142,11 +137,6 @@ class SqliteStore:
             )
         finally:
             self._readers.put(connection)
-
-    def read_now(self, tenant: Tenant, work: Callable[[Reader], T]) -> T:
-        return self._quick.read(
-            lambda raw: work(Session(raw, tenant, self._memory)), self._quick_seconds_max
-        )
 
     async def write(self, tenant: Tenant, work: Callable[[Writer], T]) -> T:
         return await asyncio.wrap_future(

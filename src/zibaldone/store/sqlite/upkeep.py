@@ -9,7 +9,6 @@ import apsw
 from zibaldone.store.sqlite.chunks import ChunkTable
 from zibaldone.store.sqlite.consistency import ConsistencyUpkeep
 from zibaldone.store.sqlite.models import ModelUpkeep
-from zibaldone.store.sqlite.outbox import OutboxUpkeep
 from zibaldone.store.sqlite.queue import QueueUpkeep
 from zibaldone.store.sqlite.schedules import ScheduleUpkeep
 from zibaldone.store.sqlite.sources import SourceUpkeep
@@ -27,10 +26,6 @@ class Upkeep:
     @cached_property
     def schedules(self) -> ScheduleUpkeep:
         return ScheduleUpkeep(self._raw)
-
-    @cached_property
-    def outbox(self) -> OutboxUpkeep:
-        return OutboxUpkeep(self._raw)
 
     @cached_property
     def models(self) -> ModelUpkeep:

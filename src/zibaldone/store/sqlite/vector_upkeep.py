@@ -7,9 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import apsw
 
+from zibaldone.model.job import VECTORS, new_job_id
 from zibaldone.model.vector import Vectors
 from zibaldone.store import statements
 from zibaldone.store.sqlite import rows, vector_log
+from zibaldone.store.sqlite.queue import QueueUpkeep
 from zibaldone.store.sqlite.vector_index import pack
 from zibaldone.store.upkeep import ChunkText, DocumentState
 
@@ -21,6 +23,7 @@ _STATE: rows.Kinds = (int, str, str, int, str, int)
 class VectorUpkeep:
     def __init__(self, raw: apsw.Connection) -> None:
         self._raw = raw
+        self._queue = QueueUpkeep(raw)
 
     def states(self, document_keys: Iterable[int]) -> dict[int, DocumentState]:
         states = {}
@@ -72,6 +75,25 @@ class VectorUpkeep:
         if dropped:
             vector_log.append(self._raw, [(model_id, vector_log.ALL_CHUNKS)])
         return dropped
+
+    def enqueue_missing(self, document_keys: Iterable[int], model_id: int, at_us: int) -> int:
+        return self._enqueue("enqueue_missing", document_keys, at_us, {"model_id": model_id})
+
+    def enqueue_cut(self, document_keys: Iterable[int], at_us: int) -> None:
+        self._enqueue("enqueue_cut", document_keys, at_us, {})
+
+    def _enqueue(
+        self, statement: str, document_keys: Iterable[int], at_us: int, values: dict[str, int]
+    ) -> int:
+        jobs = rows.dumps([(key, new_job_id()) for key in document_keys])
+        added = self._raw.execute(
+            _SQL[statement], {**values, "jobs": jobs, "kind": VECTORS, "at_us": at_us}
+        )
+        subjects = [row[0] for row in added]
+        if subjects:
+            self._queue.forget_ended(VECTORS, subjects)
+            self._raw.execute(_SQL["set_pending"], _keys(int(subject) for subject in subjects))
+        return len(subjects)
 
     def set_ready(self, revisions: Iterable[tuple[int, int]]) -> None:
         self._raw.execute(_SQL["set_ready"], {"revisions": rows.dumps(list(revisions))})

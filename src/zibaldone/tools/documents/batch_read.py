@@ -8,8 +8,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from zibaldone.errors import ResponseTooLarge, ZibaldoneError
-from zibaldone.keep.commit import live_document
-from zibaldone.keep.reads import preview
+from zibaldone.keep.reads import preview, whole
 from zibaldone.limits import BATCH_PATHS_MAX
 from zibaldone.store.port import Reader
 from zibaldone.text import normalize
@@ -70,21 +69,21 @@ async def handle(call: Call, given: BatchRead) -> Batch:
 
 
 def _item(reader: Reader, path: str, full: bool, left_bytes: int) -> ItemRead:
-    document = live_document(reader, normalize.document_id(path, "paths"))
-    part = preview(document.body)
-    content = document.body if full else part.text
+    document_id = normalize.document_id(path, "paths")
+    view = whole(reader, document_id) if full else preview(reader, document_id)
+    content = view.excerpt.text
     if len(content.encode()) > left_bytes:
         raise ResponseTooLarge(
             "This document does not fit into the answer any more; read it on its own.",
-            document_id=document.document_id,
+            document_id=document_id,
         )
     return {
         "path": path,
         "status": "ok",
-        **document_info(document),
+        **document_info(view.document),
         "content": content,
-        "content_length": len(document.body),
-        "truncated": part.truncated and not full,
+        "content_length": view.content_chars,
+        "truncated": view.excerpt.truncated,
     }
 
 

@@ -9,7 +9,7 @@ from pydantic import AliasChoices, Field
 from typing_extensions import TypedDict
 
 from zibaldone.limits import REVISION_MAX, TAGS_MAX
-from zibaldone.model.document import Document, VectorStatus
+from zibaldone.model.document import DocumentFields, VectorStatus
 from zibaldone.model.instant import to_iso
 
 DocumentPath = Annotated[
@@ -62,7 +62,7 @@ class Written(TypedDict):
     revision: int
 
 
-def document_info(document: Document) -> DocumentInfo:
+def document_info(document: DocumentFields) -> DocumentInfo:
     info: DocumentInfo = {
         "document_id": document.document_id,
         "parent_id": document.parent_id,

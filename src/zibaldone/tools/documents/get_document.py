@@ -6,10 +6,8 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from zibaldone.find.related import Related, related
-from zibaldone.keep.commit import live_document
-from zibaldone.keep.reads import Excerpt, Range, excerpt, preview
+from zibaldone.keep.reads import Range, excerpt, preview
 from zibaldone.limits import READ_CHARS_MAX, READ_LINES_MAX
-from zibaldone.model.document import Document
 from zibaldone.text import normalize
 from zibaldone.tools.documents.fields import DocumentPath, WholeDocument, document_info
 from zibaldone.tools.spec import Arguments, Call, ToolSpec
@@ -37,10 +35,12 @@ class DocumentPart(WholeDocument, PartExtras):
 async def handle(call: Call, given: GetDocument) -> DocumentPart:
     document_id = normalize.document_id(given.path)
     tenant, store = call.principal.tenant, call.runtime.store
-    document = await store.read(
-        tenant, lambda reader: live_document(reader, document_id), is_small=True
-    )
-    part = _part(document, given)
+    wanted = Range(given.from_line, given.line_count, given.from_char, given.char_count)
+    if wanted == Range():
+        view = await store.read(tenant, lambda reader: preview(reader, document_id), is_small=True)
+    else:
+        view = await store.read(tenant, lambda reader: excerpt(reader, document_id, wanted))
+    document, part = view.document, view.excerpt
     extras: PartExtras = {}
     if part.next_line is not None:
         extras["next_line"] = part.next_line
@@ -51,15 +51,10 @@ async def handle(call: Call, given: GetDocument) -> DocumentPart:
     return {
         **document_info(document),
         "content": part.text,
-        "content_length": len(document.body),
+        "content_length": view.content_chars,
         "truncated": part.truncated,
         **extras,
     }
-
-
-def _part(document: Document, given: GetDocument) -> Excerpt:
-    wanted = Range(given.from_line, given.line_count, given.from_char, given.char_count)
-    return preview(document.body) if wanted == Range() else excerpt(document.body, wanted)
 
 
 TOOL = ToolSpec(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from zibaldone.keep.commit import live_document
+from zibaldone.keep.reads import live_part, whole
+from zibaldone.limits import READ_INLINE_CHARS_MAX
+from zibaldone.model.document import DocumentFields
 from zibaldone.text import normalize
 from zibaldone.tools.documents.fields import DocumentPath, WholeDocument, document_info
 from zibaldone.tools.spec import Arguments, Call, ToolSpec
@@ -14,13 +16,21 @@ class GetDocumentForRewrite(Arguments):
 
 async def handle(call: Call, given: GetDocumentForRewrite) -> WholeDocument:
     document_id = normalize.document_id(given.path)
-    document = await call.runtime.store.read(
-        call.principal.tenant, lambda reader: live_document(reader, document_id), is_small=True
+    tenant, store = call.principal.tenant, call.runtime.store
+    part = await store.read(
+        tenant, lambda reader: live_part(reader, document_id, READ_INLINE_CHARS_MAX), is_small=True
     )
+    if part.is_whole:
+        return _answer(part, part.beginning)
+    view = await store.read(tenant, lambda reader: whole(reader, document_id))
+    return _answer(view.document, view.excerpt.text)
+
+
+def _answer(document: DocumentFields, body: str) -> WholeDocument:
     return {
         **document_info(document),
-        "content": document.body,
-        "content_length": len(document.body),
+        "content": body,
+        "content_length": len(body),
         "truncated": False,
     }
 

@@ -26,6 +26,10 @@ class CleanupOrphans(Arguments):
     dry_run: bool = Field(True, description="Only count; nothing is removed")
 
 
+class IndexStatus(Arguments):
+    pass
+
+
 def _worker(call: Call) -> IndexWorker:
     if call.runtime.index is None:
         raise NotConfigured("No embedding model is installed, so there is no vector index.")
@@ -34,6 +38,10 @@ def _worker(call: Call) -> IndexWorker:
 
 class Queued(TypedDict):
     queued: int
+
+
+class Status(sweep.IndexStatus):
+    model: str | None
 
 
 async def handle_reindex(call: Call, given: ReindexMissing) -> Queued:
@@ -51,6 +59,14 @@ async def handle_audit(call: Call, given: AuditSync) -> sweep.SyncAudit:
 
 async def handle_cleanup(call: Call, given: CleanupOrphans) -> sweep.Cleanup:
     return await sweep.cleanup_orphans(call.runtime.store, dry_run=given.dry_run)
+
+
+async def handle_status(call: Call, given: IndexStatus) -> Status:
+    del given
+    runtime = call.runtime
+    model_id = None if runtime.index is None else await runtime.index.model_id()
+    name = None if runtime.embedder is None else runtime.embedder.identity
+    return {"model": name, **await sweep.status(runtime.store, model_id)}
 
 
 REINDEX = ToolSpec(
@@ -85,4 +101,15 @@ CLEANUP = ToolSpec(
     handler=handle_cleanup,
     idempotent=True,
     seconds_max=_SECONDS_MAX,
+)
+STATUS = ToolSpec(
+    name="index_status",
+    title="How the index stands",
+    description="How much has vectors, by which models, and what waits or failed.",
+    arguments=IndexStatus,
+    result=Status,
+    effect="admin",
+    handler=handle_status,
+    seconds_max=_SECONDS_MAX,
+    is_local=True,
 )

@@ -10,8 +10,9 @@ SELECT count(*),
        (SELECT count(*) FROM chunks c JOIN documents d USING (document_key)
         WHERE d.vector_status <> 'skipped' AND d.deleted_at_us IS NULL
           AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.model_id = :model_id AND v.chunk_key = c.chunk_key)),
-       (SELECT count(*) FROM outbox WHERE parked = 0),
-       (SELECT count(*) FROM outbox WHERE parked = 1)
+       (SELECT count(*) FROM jobs WHERE kind = :kind AND state = 0)
+         + (SELECT count(*) FROM jobs WHERE kind = :kind AND state = 1),
+       (SELECT count(*) FROM jobs WHERE kind = :kind AND state = 2 AND state >= 2)
 FROM documents WHERE deleted_at_us IS NULL;
 
 -- name: lag
@@ -21,10 +22,16 @@ SELECT count(*),
        (SELECT count(*) FROM documents
         WHERE vector_status IN ('pending', 'error') AND vector_status = 'error'
           AND deleted_at_us IS NULL),
-       coalesce((SELECT at_us FROM outbox WHERE parked = 0 ORDER BY outbox_key LIMIT 1),
-                min(updated_at_us)),
-       coalesce((SELECT at_us FROM outbox WHERE parked = 0 ORDER BY outbox_key DESC LIMIT 1),
-                max(updated_at_us))
+       coalesce((SELECT min(created_at_us) FROM (
+           SELECT created_at_us FROM (SELECT created_at_us FROM jobs
+               WHERE kind = :kind AND state = 0 ORDER BY job_key LIMIT 1)
+           UNION ALL SELECT created_at_us FROM jobs WHERE kind = :kind AND state = 1
+       )), min(updated_at_us)),
+       coalesce((SELECT max(created_at_us) FROM (
+           SELECT created_at_us FROM (SELECT created_at_us FROM jobs
+               WHERE kind = :kind AND state = 0 ORDER BY job_key DESC LIMIT 1)
+           UNION ALL SELECT created_at_us FROM jobs WHERE kind = :kind AND state = 1
+       )), max(updated_at_us))
 FROM documents
 WHERE vector_status IN ('pending', 'error') AND vector_status = 'pending' AND deleted_at_us IS NULL;
 
@@ -43,7 +50,8 @@ SELECT d.document_key, d.vector_status IN ('pending', 'error') OR EXISTS (
 )
 FROM documents d
 WHERE d.document_key > :after AND d.deleted_at_us IS NULL AND d.vector_status <> 'skipped'
-  AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.document_key = d.document_key AND o.parked = 0)
+  AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.kind = :kind
+      AND j.subject = CAST(d.document_key AS TEXT) AND j.state <= 1)
 ORDER BY d.document_key LIMIT :limit;
 
 -- name: orphan_vectors

@@ -93,20 +93,28 @@ WHERE job_key IN (SELECT value FROM json_each(:keys)) AND state = 1 AND lease_ow
 RETURNING job_key;
 
 -- name: set_back
--- An attempt did not succeed: queue the job again, unless its cancellation is wanted.
+-- Attempts did not succeed: queue the jobs again, unless their cancellation is wanted.
 UPDATE jobs SET state = CASE cancel_requested WHEN 1 THEN 4 ELSE 0 END,
                 finished_at_us = CASE cancel_requested WHEN 1 THEN :now_us END,
-                not_before_us = :not_before_us, error = :error, attempts = attempts + :attempts,
-                crashes = 0, lease_owner = NULL, leased_until_us = NULL
-WHERE job_key IN (SELECT value FROM json_each(:keys)) AND state = 1 AND lease_owner = :owner
+                not_before_us = s.value ->> 2, error = s.value ->> 3,
+                attempts = attempts + :attempts, crashes = 0,
+                lease_owner = NULL, leased_until_us = NULL
+FROM json_each(:setbacks) s
+WHERE job_key = s.value ->> 0 AND state = 1 AND lease_owner = s.value ->> 1
 RETURNING job_key;
 
 -- name: park
--- Set jobs aside with their error, until somebody retries or cancels them.
-UPDATE jobs SET state = 2, finished_at_us = :now_us, error = :error, attempts = attempts + :attempts,
-                lease_owner = NULL, leased_until_us = NULL
-WHERE job_key IN (SELECT value FROM json_each(:keys)) AND state = 1 AND lease_owner = :owner
+-- Set jobs aside with their errors, until somebody retries or cancels them.
+UPDATE jobs SET state = 2, finished_at_us = :now_us, error = s.value ->> 3,
+                attempts = attempts + :attempts, lease_owner = NULL, leased_until_us = NULL
+FROM json_each(:setbacks) s
+WHERE job_key = s.value ->> 0 AND state = 1 AND lease_owner = s.value ->> 1
 RETURNING job_key;
+
+-- name: forget_ended
+-- Jobs that were set aside or cancelled, of subjects for which nothing is left to do.
+DELETE FROM jobs
+WHERE kind = :kind AND subject IN (SELECT value FROM json_each(:subjects)) AND state IN (2, 4);
 
 -- name: progress
 -- How far a job is; whether its cancellation is wanted.

@@ -49,15 +49,46 @@ DELETE FROM vectors WHERE model_id = :model_id AND chunk_key IN (
     SELECT chunk_key FROM vectors WHERE model_id = :model_id ORDER BY chunk_key LIMIT :limit
 );
 
+-- name: enqueue_missing
+-- Queue documents (key, new job id), if that is still needed and nobody has asked.
+INSERT INTO jobs (job_id, kind, namespace, prefix, subject, created_at_us, not_before_us, payload)
+SELECT n.value ->> 1, :kind, d.namespace, '', CAST(d.document_key AS TEXT), :at_us, 0,
+       json_object('revision', d.revision)
+FROM json_each(:jobs) n CROSS JOIN documents d ON d.document_key = n.value ->> 0
+WHERE d.deleted_at_us IS NULL AND d.vector_status <> 'skipped'
+  AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.kind = :kind
+      AND j.subject = CAST(d.document_key AS TEXT) AND j.state <= 1)
+  AND (d.vector_status IN ('pending', 'error') OR EXISTS (
+    SELECT 1 FROM chunks c WHERE c.document_key = d.document_key
+      AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.model_id = :model_id AND v.chunk_key = c.chunk_key)
+  ))
+RETURNING subject;
+
+-- name: enqueue_cut
+-- Chunks of documents are new, whatever the model; a document kept out of vectors stays so.
+INSERT INTO jobs (job_id, kind, namespace, prefix, subject, created_at_us, not_before_us, payload)
+SELECT n.value ->> 1, :kind, d.namespace, '', CAST(d.document_key AS TEXT), :at_us, 0,
+       json_object('revision', d.revision)
+FROM json_each(:jobs) n CROSS JOIN documents d ON d.document_key = n.value ->> 0
+WHERE d.deleted_at_us IS NULL AND d.vector_status <> 'skipped'
+RETURNING subject;
+
+-- name: set_pending
+-- Documents wait for vectors again.
+UPDATE documents SET vector_status = 'pending', vector_error = NULL
+WHERE document_key IN (SELECT value FROM json_each(:document_keys))
+  AND deleted_at_us IS NULL AND vector_status <> 'skipped';
+
 -- name: set_ready
 -- The documents' vectors are complete; nothing else may change, and no new work may follow.
+-- The unary plus keeps the planner from walking the index of all documents that wait.
 UPDATE documents SET vector_status = 'ready', vector_error = NULL
 FROM json_each(:revisions) r
 WHERE document_key = r.value ->> 0 AND revision = r.value ->> 1
-  AND vector_status IN ('pending', 'error') AND deleted_at_us IS NULL;
+  AND +vector_status IN ('pending', 'error') AND deleted_at_us IS NULL;
 
 -- name: set_error
 -- The documents cannot be embedded; why.
 UPDATE documents SET vector_status = 'error', vector_error = e.value ->> 2
 FROM json_each(:errors) e
-WHERE document_key = e.value ->> 0 AND revision = e.value ->> 1 AND vector_status = 'pending';
+WHERE document_key = e.value ->> 0 AND revision = e.value ->> 1 AND +vector_status = 'pending';

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from zibaldone.cli.exchange_agent_data import import_agent_data
-from zibaldone.cli.exchange_folder import import_folder
+from zibaldone.cli.import_agent_data import import_agent_data
+from zibaldone.cli.import_folder import import_folder
 
 _FOLDER = import_folder.name or ""
 

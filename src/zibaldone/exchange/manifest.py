@@ -5,7 +5,7 @@ The first line says what the file is; each further line is one document with its
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -77,45 +77,45 @@ def header() -> bytes:
 
 
 def line(
-    document: dict[str, Any], operation: str, file: str, earlier: list[dict[str, Any]]
+    document: Mapping[str, Any], operation: str, file: str, earlier: Sequence[Mapping[str, Any]]
 ) -> bytes:
     """One document as the tools answer it: itself, its newest operation, its revisions."""
-    shown = {name: document[name] for name in _DOCUMENT_FIELDS}
+    fields = {name: document[name] for name in _DOCUMENT_FIELDS}
     revisions = [
-        {name: one[name] for name in _REVISION_FIELDS}
-        | {"operation": one["operation"], "content": one["content"]}
-        for one in earlier
+        {name: revision[name] for name in _REVISION_FIELDS}
+        | {"operation": revision["operation"], "content": revision["content"]}
+        for revision in earlier
     ]
-    shown |= {
+    fields |= {
         "operation": operation,
         "file": file,
         "content": document["content"],
         "revisions": revisions,
     }
-    return orjson.dumps(shown) + b"\n"
+    return orjson.dumps(fields) + b"\n"
 
 
 def is_manifest(path: Path) -> bool:
-    """Ours, in a version we know; a file of that name may be anybody's."""
+    """Whether the file is a manifest; raises InvalidArgument for a version that is not known."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
         first = file.readline(_HEADER_BYTES_MAX)
     try:
-        found = orjson.loads(first)
+        head = orjson.loads(first)
     except orjson.JSONDecodeError:
         return False
-    if not isinstance(found, dict) or found.get("format") != _FORMAT:
+    if not isinstance(head, dict) or head.get("format") != _FORMAT:
         return False
-    if found.get("version") != _VERSION:
+    if head.get("version") != _VERSION:
         raise InvalidArgument(
-            f"{path} has version {found.get('version')!r}, this Zibaldone reads {_VERSION}."
+            f"{path} has version {head.get('version')!r}; this Zibaldone reads {_VERSION}."
         )
     return True
 
 
 def entries(path: Path) -> Iterator[tuple[str, Entry | str]]:
-    """Each line's name, and the document on it or what is wrong with it."""
+    """Each line: its name, and its document or what is wrong with it."""
     with path.open("rb") as file:
         file.readline()
         for number, text in enumerate(file, 2):
@@ -128,11 +128,11 @@ def entries(path: Path) -> Iterator[tuple[str, Entry | str]]:
                 yield name, f"not a document as exported ({type(problem).__name__}: {problem})"
 
 
-def _entry(found: dict[str, Any]) -> Entry:
-    parent_id, file = found["parent_id"], found["file"]
+def _entry(fields: dict[str, Any]) -> Entry:
+    parent_id, file = fields["parent_id"], fields["file"]
     if not isinstance(parent_id, str | None) or not isinstance(file, str):
-        raise TypeError("parent_id or file")
-    state = _revision(found, found, found["updated_at"], found["updated_by"])
+        raise TypeError("parent_id and file must be text")
+    state = _revision(fields, fields, fields["updated_at"], fields["updated_by"])
     document = Document(
         document_id=state.document_id,
         body=state.body,
@@ -142,35 +142,36 @@ def _entry(found: dict[str, Any]) -> Entry:
         mime=state.mime,
         metadata=state.metadata,
         revision=state.revision,
-        created_at_us=from_iso(found["created_at"]),
+        created_at_us=from_iso(fields["created_at"]),
         updated_at_us=state.written_at_us,
         updated_by=state.written_by,
         operation=state.operation,
     )
     earlier = [
-        _revision(found, one, one["written_at"], one["written_by"]) for one in found["revisions"]
+        _revision(fields, revision, revision["written_at"], revision["written_by"])
+        for revision in fields["revisions"]
     ]
     return Entry(document, tuple(earlier), file)
 
 
-def _revision(document: dict[str, Any], one: dict[str, Any], at: str, by: str) -> Revision:
-    texts = (document["document_id"], one["title"], one["mime"], one["content"], at, by)
-    if not all(isinstance(text, str) for text in (*texts, *one["tags"])):
-        raise TypeError("a text is missing")
-    if not isinstance(one["metadata"], dict) or type(one["revision"]) is not int:
-        raise TypeError("metadata or revision")
-    if one["operation"] not in _OPERATIONS:
-        raise ValueError(f"operation {one['operation']!r}")
+def _revision(document: dict[str, Any], fields: dict[str, Any], at: str, by: str) -> Revision:
+    texts = (document["document_id"], fields["title"], fields["mime"], fields["content"], at, by)
+    if not all(isinstance(text, str) for text in (*texts, *fields["tags"])):
+        raise TypeError("id, title, tags, mime, content and times must be text")
+    if not isinstance(fields["metadata"], dict) or type(fields["revision"]) is not int:
+        raise TypeError("metadata must be an object and revision a number")
+    if fields["operation"] not in _OPERATIONS:
+        raise ValueError(f"operation {fields['operation']!r}")
     return Revision(
         document_id=document["document_id"],
-        revision=one["revision"],
-        title=one["title"],
-        tags=tuple(one["tags"]),
-        mime=one["mime"],
-        metadata=one["metadata"],
+        revision=fields["revision"],
+        title=fields["title"],
+        tags=tuple(fields["tags"]),
+        mime=fields["mime"],
+        metadata=fields["metadata"],
         written_at_us=from_iso(at),
         written_by=by,
-        operation=one["operation"],
-        content_chars=len(one["content"]),
-        body=one["content"],
+        operation=fields["operation"],
+        content_chars=len(fields["content"]),
+        body=fields["content"],
     )

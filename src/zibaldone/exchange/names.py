@@ -1,8 +1,8 @@
-"""Names of exported files: an id is one wherever every file system takes it as it is.
+"""Names of exported files: the document's id where every file system accepts it.
 
-Otherwise its odd characters are written `%XX`; what would then still clash (a file with a folder,
-`Readme` with `readme`) or be too long is told apart by `~` and a short hash. Neither `%` nor `~`
-stands for itself, so no two ids come to the same name.
+Other characters are written `%XX`. A name that would clash (a file with a folder, `Readme` with
+`readme`) or be too long gets `~` and a short hash. `%` and `~` themselves are always written `%XX`,
+so no two ids get the same name.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class FileNames:
             path += "/"
         name = path + last
         if _hash(name) in self._files or _hash(name) in self._folders:
-            name = path + _told_apart(last, document_id)
+            name = path + _distinct(last, document_id)
         if len(name.encode()) > EXPORT_PATH_BYTES_MAX:
             name = f"{_LONG_FOLDER}/{_digest(document_id, 16)}"
         self._files.add(_hash(name))
@@ -56,14 +56,14 @@ def _segment(text: str) -> str:
         name = name[:-1] + _escaped(name[-1])
     if name.partition(".")[0].lower() in _DEVICES:
         name = _escaped(name[0]) + name[1:]
-    return name if len(name.encode()) <= EXPORT_NAME_BYTES_MAX else _told_apart(name, text)
+    return name if len(name.encode()) <= EXPORT_NAME_BYTES_MAX else _distinct(name, text)
 
 
 def _escaped(char: str) -> str:
     return f"%{ord(char):02X}"
 
 
-def _told_apart(name: str, identity: str) -> str:
+def _distinct(name: str, identity: str) -> str:
     stem, dot, suffix = name.rpartition(".")
     if not dot or len(suffix) > 10:
         stem, dot, suffix = name, "", ""

@@ -11,14 +11,18 @@ from typing import Any
 import click
 
 from zibaldone.cli import context
-from zibaldone.cli.exchange_batches import Importer, skip_existing_option, update_option
-from zibaldone.errors import RequestError
-from zibaldone.keep.imports import Existing, Incoming
-from zibaldone.model.instant import now_us
+from zibaldone.cli.importing import (
+    echo_summary,
+    importer_of,
+    skip_existing_option,
+    update_option,
+)
+from zibaldone.model.incoming import Existing
 from zibaldone.pull.agent_data import postgres
 from zibaldone.pull.agent_data.file import DumpFile
 from zibaldone.pull.agent_data.preflight import Preflight, inspect
-from zibaldone.pull.agent_data.row import KbRow, KbRows, as_document
+from zibaldone.pull.agent_data.row import KbRows
+from zibaldone.pull.agent_data.run import import_rows
 
 _LINES = (
     ("rows", "rows"),
@@ -74,11 +78,16 @@ def import_agent_data(
                 click.echo("Nothing was imported.", err=True)
                 ctx.exit(1)
             with context.opened(ctx.obj) as session:
-                importer = Importer(session, existing or "keep_edited", dry_run=False)
-                _import(rows, report, importer, with_deleted=with_deleted)
+                importer = importer_of(session, existing)
+                with context.progress("Importing", report.rows) as advance:
+                    session.run(
+                        import_rows(
+                            rows, report, importer, with_deleted=with_deleted, advance=advance
+                        )
+                    )
             answer |= importer.summary.as_dict()
             if not as_json:
-                importer.summary.echo(dry_run=False)
+                echo_summary(importer.summary)
     if as_json:
         context.echo_json(answer)
     if answer.get("failed"):
@@ -95,35 +104,9 @@ def _opened(source: str) -> Iterator[KbRows]:
 
 
 def _echo_report(report: Preflight) -> None:
-    shown = report.as_dict()
+    values = report.as_dict()
     for name, words in _LINES:
-        number = f"{shown[name]:,}".replace(",", " ")
+        number = f"{values[name]:,}".replace(",", " ")
         click.echo(f"{number:>12}  {words}")
         for example in report.examples.get(name, ()):
             click.echo(f"{'':14}- {context.printable(example)}")
-
-
-def _import(rows: KbRows, report: Preflight, importer: Importer, *, with_deleted: bool) -> None:
-    at_us = now_us()
-    with context.progress("Importing", report.rows) as advance:
-        for row in rows():
-            advance(1)
-            if row.is_live or with_deleted:
-                _import_row(row, report, importer, at_us)
-        importer.flush()
-
-
-def _import_row(row: KbRow, report: Preflight, importer: Importer, at_us: int) -> None:
-    name = row.document_id or f"row {row.number}"
-    if not row.problem and not row.document_id:
-        importer.summary.add(name, "skipped", "no document_id")
-        return
-    if row.number in report.losers:
-        importer.summary.add(name, "failed", "another row has the same id")
-        return
-    try:
-        document = as_document(row, at_us)
-    except RequestError as error:
-        importer.summary.add(name, "failed", error.message)
-        return
-    importer.add(name, Incoming(document))

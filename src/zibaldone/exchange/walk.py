@@ -1,4 +1,4 @@
-"""The files of a folder that an import looks at: no hidden ones, and none outside of it."""
+"""The files of a folder that are imported: none that is hidden or outside the folder."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class FoundFile:
 
 
 def walk(root: Path, patterns: Sequence[str] = ()) -> Iterator[FoundFile]:
-    """In order of names, so that two runs see the same; only one folder's names are held."""
+    """Files in the order of their names; holds the names of one folder at a time."""
     real_root = root.resolve()
     waiting = [""]
     while waiting:
         folder = waiting.pop()
         try:
-            with os.scandir(root / folder) as found:
-                entries = sorted(found, key=lambda entry: entry.name)
+            with os.scandir(root / folder) as scanned:
+                entries = sorted(scanned, key=lambda entry: entry.name)
         except OSError as problem:
             yield FoundFile(root / folder, folder, f"cannot be read: {problem.strerror}")
             continue
@@ -39,12 +39,12 @@ def walk(root: Path, patterns: Sequence[str] = ()) -> Iterator[FoundFile]:
             if entry.is_dir(follow_symlinks=False):
                 folders.append(name)
             elif matches(name, patterns):
-                yield _look(entry, name, real_root)
+                yield _inspect(entry, name, real_root)
         waiting.extend(reversed(folders))
 
 
 def matches(name: str, patterns: Sequence[str]) -> bool:
-    """A pattern with `/` is matched with the whole path, another one with the file's name."""
+    """A pattern with `/` is matched against the whole path, any other against the file's name."""
     if not patterns:
         return True
     last = name.rpartition("/")[2]
@@ -54,7 +54,7 @@ def matches(name: str, patterns: Sequence[str]) -> bool:
     )
 
 
-def _look(entry: os.DirEntry[str], name: str, real_root: Path) -> FoundFile:
+def _inspect(entry: os.DirEntry[str], name: str, real_root: Path) -> FoundFile:
     path = Path(entry.path)
     if entry.is_symlink():
         try:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cli.commands import Commands
-from zibaldone.cli.exchange_names import FileNames
 from zibaldone.errors import InvalidArgument
+from zibaldone.exchange.names import FileNames
 from zibaldone.text import normalize
 
 ODD_IDS = (

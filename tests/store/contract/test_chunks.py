@@ -1,4 +1,4 @@
-"""Passages: those that an edit leaves as they were keep their identity, and so their vectors."""
+"""Chunks: those that an edit leaves as they were keep their identity, and so their vectors."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ import pytest
 
 from tests.store.backends import Backend
 from tests.store.kept import Kept
+from zibaldone.model.chunk import ChunkChanges, ChunkTerms, NewChunk, StoredChunk
 from zibaldone.model.document import Document
+from zibaldone.store.port import Writer
 from zibaldone.store.upkeep import Upkeep
 from zibaldone.text.chunk import Chunk
+from zibaldone.text.chunk_changes import chunk_changes
+from zibaldone.text.query import parse_query
 
 
 def chunks_of(*texts: str, heading: str = "") -> list[Chunk]:
@@ -24,7 +28,7 @@ def chunks_of(*texts: str, heading: str = "") -> list[Chunk]:
 
 @pytest.fixture
 def document(kept: Kept) -> Document:
-    """A document whose passages the tests set themselves."""
+    """A document whose chunks the tests set themselves."""
     return kept.create("d", "", title="Animals")
 
 
@@ -32,7 +36,7 @@ def keys(backend: Backend) -> dict[str, int]:
     return dict(backend.query("SELECT body, chunk_key FROM chunks ORDER BY chunk_index"))
 
 
-def test_unchanged_passages_keep_their_keys_and_changed_ones_their_words(
+def test_unchanged_chunks_keep_their_keys_and_changed_ones_their_words(
     kept: Kept, backend: Backend, document: Document
 ) -> None:
     kept.put_chunks(document, chunks_of("zebra one", "lion two", "okapi three"))
@@ -46,10 +50,10 @@ def test_unchanged_passages_keep_their_keys_and_changed_ones_their_words(
     assert after["tiger two"] not in before.values()
     assert kept.found("lion") == set()
     assert [hit.chunk_key for hit in kept.search("tiger")] == [after["tiger two"]]
-    assert backend.indexed_passages() == 3
+    assert backend.indexed_chunks() == 3
 
 
-def test_a_passage_that_moved_keeps_its_key_and_says_where_it_is(
+def test_a_chunk_that_moved_keeps_its_key_and_says_where_it_is(
     kept: Kept, backend: Backend, document: Document
 ) -> None:
     kept.put_chunks(document, chunks_of("zebra", "lion"))
@@ -60,7 +64,7 @@ def test_a_passage_that_moved_keeps_its_key_and_says_where_it_is(
     assert (hit.chunk_index, hit.start, hit.chunk_key) == (2, 21, before["zebra"])
 
 
-def test_passages_with_the_same_text_are_told_apart(
+def test_chunks_with_the_same_text_are_told_apart(
     kept: Kept, backend: Backend, document: Document
 ) -> None:
     kept.put_chunks(document, chunks_of("again", "again", "again"))
@@ -68,10 +72,10 @@ def test_passages_with_the_same_text_are_told_apart(
     assert len(set(rows)) == 3
     kept.put_chunks(document, chunks_of("again", "again"))
     assert backend.query("SELECT chunk_key FROM chunks ORDER BY chunk_index") == rows[:2]
-    assert backend.indexed_passages() == 2
+    assert backend.indexed_chunks() == 2
 
 
-def test_a_heading_is_part_of_a_passage(kept: Kept, backend: Backend, document: Document) -> None:
+def test_a_heading_is_part_of_a_chunk(kept: Kept, backend: Backend, document: Document) -> None:
     kept.put_chunks(document, chunks_of("text", heading="Savanna"))
     before = keys(backend)
     assert kept.found("savanna") == {"d"}
@@ -90,7 +94,7 @@ def test_a_new_title_is_found_and_the_old_one_is_not(kept: Kept) -> None:
     assert kept.found("text") == {"d"}
 
 
-def test_an_edit_of_one_place_leaves_the_other_passages_of_a_long_document(
+def test_an_edit_of_one_place_leaves_the_other_chunks_of_a_long_document(
     kept: Kept, backend: Backend
 ) -> None:
     paragraphs = [f"Paragraph {number} says word{number}. " * 20 for number in range(12)]
@@ -105,20 +109,20 @@ def test_an_edit_of_one_place_leaves_the_other_passages_of_a_long_document(
     assert all(after[text] == before[text] for text in before.keys() & after.keys())
 
 
-def test_deleting_takes_the_passages_and_recreating_brings_new_ones(
+def test_deleting_takes_the_chunks_and_recreating_brings_new_ones(
     kept: Kept, backend: Backend
 ) -> None:
     kept.create("d", "zebra")
     (old_key,) = keys(backend).values()
     kept.delete("d")
-    assert (keys(backend), backend.indexed_passages(), kept.found("zebra")) == ({}, 0, set())
+    assert (keys(backend), backend.indexed_chunks(), kept.found("zebra")) == ({}, 0, set())
     kept.create("d", "zebra")
     (new_key,) = keys(backend).values()
     assert new_key != old_key  # a key is never used again: a late vector cannot land on it
     assert kept.found("zebra") == {"d"}
 
 
-def test_a_passage_that_goes_takes_its_vectors_along(
+def test_a_chunk_that_goes_takes_its_vectors_along(
     kept: Kept, backend: Backend, document: Document
 ) -> None:
     kept.put_chunks(document, chunks_of("zebra", "lion"))
@@ -164,4 +168,71 @@ def test_a_shared_key_space_does_not_mix_documents(kept: Kept, backend: Backend)
     kept.put_chunks(second, chunks_of("same"))
     kept.put_chunks(replace(first, title="t"), [])
     assert kept.found("same") == {"b"}
-    assert backend.indexed_passages() == 1
+    assert backend.indexed_chunks() == 1
+
+
+def test_what_is_stored_says_what_the_changes_made_of_it(kept: Kept, document: Document) -> None:
+    def stored() -> list[StoredChunk]:
+        return kept.write(lambda writer: writer.chunks.stored(document))
+
+    assert stored() == []
+    changes = kept.put_chunks(document, chunks_of("zebra", "lion", "okapi"))
+    assert (len(changes.added), changes.moved, changes.removed) == (3, [], [])
+    zebra, lion, okapi = stored()
+    assert [(chunk.index, chunk.start, chunk.end) for chunk in stored()] == [
+        (0, 0, 5), (1, 6, 10), (2, 11, 16),
+    ]  # fmt: skip
+    assert [chunk.content_hash for chunk in stored()] == [
+        chunk.content_hash for chunk in changes.added
+    ]
+
+    changes = kept.put_chunks(document, chunks_of("okapi", "lion", "tiger"))
+    assert [chunk.text for chunk in changes.added] == ["tiger"]
+    # "lion" is where it was: between two words of the same length.
+    assert [chunk.chunk_key for chunk in changes.moved] == [okapi.chunk_key]
+    assert changes.removed == [zebra.chunk_key]
+    first, second, third = stored()
+    assert (first.chunk_key, second) == (okapi.chunk_key, lion)
+    assert third.chunk_key not in {zebra.chunk_key, lion.chunk_key, okapi.chunk_key}
+    assert not kept.put_chunks(document, chunks_of("okapi", "lion", "tiger"))
+    assert stored() == [first, second, third]
+
+
+def test_no_changes_change_nothing(kept: Kept, backend: Backend, document: Document) -> None:
+    kept.put_chunks(document, chunks_of("zebra"))
+    before = keys(backend)
+    kept.write(lambda writer: writer.chunks.apply(document, ChunkChanges()))
+    assert (keys(backend), kept.found("zebra")) == (before, {"d"})
+
+
+def test_a_writer_finds_what_it_added_and_no_longer_what_it_removed(
+    kept: Kept, document: Document
+) -> None:
+    kept.put_chunks(document, chunks_of("zebra"))
+
+    def work(writer: Writer) -> tuple[int, int]:
+        stored = writer.chunks.stored(document)
+        writer.chunks.apply(document, chunk_changes(stored, "", chunks_of("lion")))
+        counts = (
+            len(writer.lexical.search(parse_query(word), limit=9)) for word in ("zebra", "lion")
+        )
+        return next(counts), next(counts)
+
+    assert kept.write(work) == (0, 1)
+
+
+def test_terms_of_one_run_make_phrases_and_no_phrase_spans_two(
+    kept: Kept, document: Document
+) -> None:
+    terms = ChunkTerms(title=[["head"]], heading=[[]], body=[["red", "fox"], ["run"]])
+    chunk = NewChunk(0, 0, 3, "", "The text does not matter.", b"hash", terms)
+    kept.write(lambda writer: writer.chunks.apply(document, ChunkChanges(added=[chunk])))
+    for words, is_found in {
+        '"red fox"': True,
+        '"fox run"': False,
+        "running": True,  # stems are compared as they are given
+        "title:heads": True,
+        "title:fox": False,
+        "matter": False,
+    }.items():
+        assert bool(kept.scored(words)) is is_found, words

@@ -1,0 +1,165 @@
+"""Import a folder of files, or one that `export` wrote."""
+
+from __future__ import annotations
+
+import mimetypes
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+from zibaldone.errors import Conflict, InvalidArgument, PayloadTooLarge, ZibaldoneError
+from zibaldone.exchange.batches import Importer
+from zibaldone.exchange.manifest import MANIFEST_NAME, Entry, entries, is_manifest
+from zibaldone.exchange.walk import FoundFile, matches, walk
+from zibaldone.limits import Limits
+from zibaldone.model.document import Document, parent_of
+from zibaldone.model.extracted import Extracted
+from zibaldone.model.incoming import Incoming, Outcome
+from zibaldone.model.instant import now_us
+from zibaldone.text import normalize
+
+_READABLE_SUFFIXES = (".pdf", ".docx")
+
+
+class Convert(Protocol):
+    async def __call__(self, data: bytes, *, name: str) -> Extracted:
+        """The text of a file; raises ZibaldoneError where it has none."""
+        ...
+
+
+class FolderImport:
+    """One run over a folder."""
+
+    def __init__(
+        self,
+        root: Path,
+        importer: Importer,
+        convert: Convert,
+        limits: Limits,
+        *,
+        prefix: str = "",
+        patterns: Sequence[str] = (),
+        advance: Callable[[int], None] = lambda steps: None,
+    ) -> None:
+        """`prefix` is the path to store under; `advance` is told of each file that is done."""
+        self._root = root
+        self._importer = importer
+        self._convert = convert
+        self._limits = limits
+        self._prefix = normalize.document_id(prefix, "prefix") + "/" if prefix else ""
+        self._patterns = patterns
+        self._advance = advance
+        self._done: set[str] = set()
+        """Files of the manifest, and ids that differ from their file's name."""
+
+    async def run(self) -> None:
+        manifest = self._root / MANIFEST_NAME
+        if is_manifest(manifest):
+            self._done.add(MANIFEST_NAME)
+            for name, entry in entries(manifest):
+                if isinstance(entry, str):
+                    self._importer.leave_out(name, "failed", entry)
+                else:
+                    await self._import_entry(entry)
+        for file in walk(self._root, self._patterns):
+            if file.name not in self._done:
+                await self._import_file(file)
+        await self._importer.flush()
+
+    async def _import_entry(self, entry: Entry) -> None:
+        self._done.add(entry.file)
+        if not matches(entry.file, self._patterns):
+            return
+        try:
+            body = self._edited_body(entry)
+        except (ZibaldoneError, OSError) as problem:
+            self._importer.leave_out(entry.file, "failed", _reason(problem))
+            return
+        base = None
+        if body is not None:
+            base, entry = entry.document, entry.edited(body, now_us())
+        document = _moved(entry.document, self._prefix) if self._prefix else entry.document
+        await self._importer.add(document.document_id, Incoming(document, entry.earlier, base))
+        self._advance(1)
+
+    def _edited_body(self, entry: Entry) -> str | None:
+        """The text of the entry's file where it differs from the manifest's."""
+        path = self._root / entry.file
+        if not path.is_file() or not path.resolve().is_relative_to(self._root.resolve()):
+            return None
+        data = _read(path, self._limits.document_body_bytes_max)
+        if data == entry.document.body.encode():
+            return None
+        try:
+            return data.decode()
+        except UnicodeDecodeError as problem:
+            raise InvalidArgument(f"not UTF-8 text (byte {problem.start})") from None
+
+    async def _import_file(self, file: FoundFile) -> None:
+        self._advance(1)
+        if file.reason:
+            self._importer.leave_out(file.name, "skipped", file.reason)
+            return
+        try:
+            document_id = normalize.document_id(self._prefix + file.name)
+            self._refuse_collision(file.name, document_id)
+            data = _read(file.path, self._limits.ingest_bytes_max)
+            extracted = await self._convert(data, name=file.name)
+        except (ZibaldoneError, OSError) as problem:
+            is_foreign = isinstance(problem, InvalidArgument) and not _is_readable(file.name)
+            outcome: Outcome = "skipped" if is_foreign else "failed"
+            self._importer.leave_out(file.name, outcome, _reason(problem))
+            return
+        at_us = now_us()
+        document = Document(
+            document_id=document_id,
+            body=extracted.text,
+            title=extracted.title,
+            tags=(),
+            parent_id=parent_of(document_id),
+            mime=extracted.mime,
+            metadata={},
+            revision=1,
+            created_at_us=at_us,
+            updated_at_us=at_us,
+            updated_by="",
+            operation="import",
+        )
+        await self._importer.add(file.name, Incoming(document, has_labels=False))
+
+    def _refuse_collision(self, name: str, document_id: str) -> None:
+        """Two file names may give one id: `é` can be written as one character or as two."""
+        if document_id == self._prefix + name:
+            return
+        other = self._root / document_id.removeprefix(self._prefix)
+        if document_id in self._done or (other.exists() and not other.samefile(self._root / name)):
+            raise Conflict(f"another file has the same path {document_id!r}")
+        self._done.add(document_id)
+
+
+def _moved(document: Document, prefix: str) -> Document:
+    parent_id = document.parent_id
+    if parent_id == parent_of(document.document_id):
+        parent_id = parent_of(prefix + document.document_id)
+    return replace(document, document_id=prefix + document.document_id, parent_id=parent_id)
+
+
+def _read(path: Path, bytes_max: int) -> bytes:
+    with path.open("rb") as file:
+        data = file.read(bytes_max + 1)
+    if len(data) > bytes_max:
+        raise PayloadTooLarge(f"more than {bytes_max} bytes", bytes_max=bytes_max)
+    return data
+
+
+def _is_readable(name: str) -> bool:
+    """Whether the name promises text: then a file without text has failed, others are skipped."""
+    kind, _ = mimetypes.guess_type(name)
+    return name.lower().endswith(_READABLE_SUFFIXES) or (kind or "").startswith("text/")
+
+
+def _reason(problem: ZibaldoneError | OSError) -> str:
+    if isinstance(problem, ZibaldoneError):
+        return problem.message
+    return problem.strerror or str(problem)

@@ -1,0 +1,34 @@
+"""Documents that come from elsewhere, and what became of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from zibaldone.model.document import Document, Revision
+
+Existing = Literal["keep_edited", "update", "skip"]
+"""What to do where the id is taken by a document that differs.
+
+keep_edited: replace it unless it was changed or deleted here; update: replace it; skip: never.
+"""
+
+Outcome = Literal["created", "updated", "unchanged", "skipped", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    document: Document
+    earlier: tuple[Revision, ...] = ()
+    """Its earlier revisions, oldest first; stored where the id is new here."""
+    base: Document | None = None
+    """The revision of ours it was edited from; it may replace that one without loss."""
+    has_labels: bool = True
+    """False for a plain file, which has no tags, metadata or parent: the stored ones stay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    document_id: str
+    outcome: Outcome
+    reason: str = ""

@@ -1,0 +1,1 @@
+"""Tools of import and export, for the operator's own process."""

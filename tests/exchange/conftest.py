@@ -1,0 +1,3 @@
+from tests.cli.fixtures import clean_settings, cli
+
+__all__ = ["clean_settings", "cli"]

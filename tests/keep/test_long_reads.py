@@ -1,0 +1,71 @@
+"""Reading a very long document does not hold up the event loop, and so nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from tests.catalogues import BY_NAME
+from tests.keep.runtimes import Caller, opened
+from zibaldone.access.principal import LOCAL
+from zibaldone.limits import READ_INLINE_CHARS_MAX
+from zibaldone.tools.call import call_tool
+from zibaldone.tools.spec import Call, Runtime
+
+LONG_CHARS = 4_500_000
+
+
+@pytest.fixture(scope="module")
+def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runtime]:
+    with opened(tmp_path_factory.mktemp("long") / "data") as runtime:
+        caller = Caller(runtime)
+        for path, chars in (("inline", READ_INLINE_CHARS_MAX), ("thread", 16_390)):
+            caller("upload_document", path=path, content="é" * chars)
+
+        async def insert_long() -> None:
+            # Without cutting it into thousands of chunks: only its body matters here.
+            made = await runtime.store.read(LOCAL.tenant, lambda r: r.documents.get("inline"))
+            assert made is not None
+            long = replace(made, document_id="long", body="ab" * (LONG_CHARS // 2))
+            await runtime.store.write(LOCAL.tenant, lambda writer: writer.documents.insert(long))
+
+        asyncio.run(insert_long())
+        yield runtime
+
+
+def loop_seconds(runtime: Runtime, tool: str, **arguments: object) -> float:
+    """How long a call keeps the loop's own thread busy, at best."""
+
+    async def work() -> float:
+        start_s = time.thread_time()
+        await call_tool(BY_NAME[tool], Call(runtime, LOCAL), arguments)
+        return time.thread_time() - start_s
+
+    return min(asyncio.run(work()) for _ in range(10))
+
+
+def test_the_beginning_of_a_long_document_costs_what_that_of_a_short_one_does(
+    runtime: Runtime,
+) -> None:
+    short = loop_seconds(runtime, "get_document", path="inline", related=False)
+    long = loop_seconds(runtime, "get_document", path="long", related=False)
+    assert long < 2 * short + 0.001
+
+
+@pytest.mark.parametrize("path", ["inline", "thread", "long"])
+def test_what_is_read_is_the_same_whichever_way_it_is_read(runtime: Runtime, path: str) -> None:
+    caller = Caller(runtime)
+    whole = caller("get_document_for_rewrite", path=path)
+    assert whole["content_length"] == len(whole["content"])
+    beginning = caller("get_document", path=path, related=False)
+    assert beginning["content"] == whole["content"][:500]
+    assert (beginning["content_length"], beginning["truncated"]) == (whole["content_length"], True)
+    part = caller("get_document", path=path, from_char=9_000, char_count=10, related=False)
+    assert part["content"] == whole["content"][9_000:9_010]
+    (item,) = caller("batch_read", paths=[path])["items"]
+    assert (item["content"], item["truncated"]) == (beginning["content"], True)
+    assert item["content_length"] == whole["content_length"]

@@ -1,0 +1,132 @@
+"""What `call_tool` decides for every tool: permission, deadline, and what an answer may be."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typing_extensions import TypedDict
+
+from tests.answers import check_answer
+from tests.catalogues import CATALOGUE, OFFERED
+from tests.keep.runtimes import opened
+from zibaldone.access.principal import LOCAL, Principal, Tenant
+from zibaldone.errors import DeadlineExceeded, Forbidden, InsufficientScope
+from zibaldone.tools.call import call_tool
+from zibaldone.tools.spec import AnyTool, Arguments, Call, Runtime, ToolSpec
+
+WRITING = [tool for tool in OFFERED.values() if tool.effect in ("write", "delete")]
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "upload_document": {"content": "text"},
+    "update_document": {"content": "text"},
+    "patch_document": {"old_str": "a", "new_str": "b"},
+    "ingest_document": {"text": "text"},
+    "restore_document": {"revision": 1},
+}
+
+
+def name_of(tool: AnyTool) -> str:
+    return tool.name
+
+
+@pytest.fixture
+def runtime(data: Path) -> Iterator[Runtime]:
+    with opened(data) as runtime:
+        yield runtime
+
+
+def called(tool: AnyTool, call: Call, **arguments: Any) -> Any:
+    return asyncio.run(call_tool(tool, call, arguments))
+
+
+class TestPermission:
+    @pytest.mark.parametrize("tool", WRITING, ids=name_of)
+    def test_a_tool_that_writes_says_which_document(self, tool: AnyTool) -> None:
+        assert tool.document is not None
+
+    @pytest.mark.parametrize("path", ["elsewhere/a", "./elsewhere/a", "mine", "mineral/a"])
+    @pytest.mark.parametrize("tool", WRITING, ids=name_of)
+    def test_a_caller_of_a_folder_writes_only_there(
+        self, runtime: Runtime, tool: AnyTool, path: str
+    ) -> None:
+        caller = Principal("key", Tenant(prefix="mine/"))
+        with pytest.raises(Forbidden) as refused:
+            called(tool, Call(runtime, caller), path=path, **ARGUMENTS.get(tool.name, {}))
+        assert refused.value.details["allowed_prefix"] == "mine/"
+
+    def test_a_path_that_is_made_from_a_file_is_checked_too(
+        self, tmp_path: Path, data: Path
+    ) -> None:
+        (tmp_path / "note.md").write_text("text")
+        with opened(data, ingest_roots=[str(tmp_path)]) as runtime:
+            call = Call(runtime, Principal("key", Tenant(prefix="mine/")))
+            with pytest.raises(Forbidden):
+                called(OFFERED["ingest_document"], call, source=str(tmp_path / "note.md"))
+
+    @pytest.mark.parametrize("tool", WRITING, ids=name_of)
+    def test_a_token_is_told_which_scope_it_lacks(self, runtime: Runtime, tool: AnyTool) -> None:
+        caller = Principal("token", effects=frozenset({"read"}), by_token=True)
+        with pytest.raises(InsufficientScope) as refused:
+            called(tool, Call(runtime, caller), path="a")
+        assert refused.value.details == {"scopes": [f"zibaldone:{tool.effect}"]}
+
+    @pytest.mark.parametrize(
+        "tool", [tool for tool in CATALOGUE.tools if tool.is_local], ids=name_of
+    )
+    def test_a_tool_of_the_operator_is_for_no_request(
+        self, runtime: Runtime, tool: AnyTool
+    ) -> None:
+        """Whoever asks: on loopback without keys everybody is LOCAL."""
+        with pytest.raises(Forbidden, match="command line"):
+            called(tool, Call(runtime, LOCAL))
+
+
+class Nothing(Arguments):
+    pass
+
+
+class Empty(TypedDict):
+    pass
+
+
+async def _sleep(call: Call, given: Nothing) -> Empty:
+    await asyncio.sleep(30)
+    return {}
+
+
+class TestDeadline:
+    @pytest.mark.parametrize("tool", CATALOGUE.tools, ids=name_of)
+    def test_every_handler_can_be_interrupted(self, tool: AnyTool) -> None:
+        assert inspect.iscoroutinefunction(tool.handler)
+
+    def test_a_call_that_takes_too_long(self, runtime: Runtime) -> None:
+        tool = ToolSpec(
+            "sleep", "Sleep", "Sleep.", Nothing, Empty, "read", _sleep, seconds_max=0.01
+        )
+        with pytest.raises(DeadlineExceeded):
+            called(tool, Call(runtime, LOCAL))
+
+
+class TestAnswers:
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            {"id": "a", "status": "created"},
+            {"id": "a", "status": "created", "revision": "1"},
+            {"id": "a", "status": "made", "revision": 1},
+            {"id": "a", "status": "created", "revision": 1, "more": True},
+        ],
+    )
+    def test_an_answer_that_is_not_as_declared_is_noticed(self, answer: dict[str, Any]) -> None:
+        check_answer("upload_document", {"id": "a", "status": "created", "revision": 1})
+        with pytest.raises(AssertionError):
+            check_answer("upload_document", answer)
+
+    def test_a_document_that_is_missing_is_an_answer_of_get_document(self) -> None:
+        check_answer("get_document", {"error": "There is no document 'a'.", "code": "NOT_FOUND"})
+        with pytest.raises(AssertionError):
+            check_answer("get_document", {"document_id": "a"})
