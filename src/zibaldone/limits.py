@@ -233,8 +233,8 @@ INDEX_WORKER_ALIVE_SECONDS = 60.0
 INDEX_WORKER_RENEW_SECONDS = 15.0
 """How often an idle worker reports that it is alive."""
 
-REINDEX_EVERY_SECONDS = 900.0
-"""How often a server looks for documents without vectors."""
+REINDEX_KEPT_SECONDS = 86_400.0
+"""How long a scheduled look for missing vectors is kept: there are many, and few find any."""
 
 INDEX_ERROR_CHARS_MAX = 500
 """Length to which the reason is cut why a document could not be embedded."""
@@ -248,6 +248,18 @@ them at its start."""
 
 VECTOR_CHANGES_KEPT = 200_000
 """Changes kept for other processes. One that is further behind reads all vectors again."""
+
+JOB_LIST_LIMIT_DEFAULT = 50
+"""Jobs on one page of a list."""
+
+JOB_LIST_LIMIT_MAX = 200
+"""Jobs on one page of a list, at most."""
+
+JOB_ID_CHARS_MAX = 64
+"""The id of a job, as a tool takes it."""
+
+JOB_KIND_CHARS_MAX = 64
+"""The kind of a job, as a tool takes it."""
 
 JOB_BACKOFF_SECONDS_MAX = 3_600.0
 """The longest pause between two attempts at a job. A longer one is from a clock that was ahead."""

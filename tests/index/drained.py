@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tests.index.embedders import PATIENCE_SECONDS
@@ -30,9 +31,9 @@ def enqueue_missing(kept: Kept, embedder: Embedder) -> int:
 
 
 def status(kept: Kept, path: str) -> str:
-    document = kept.read(lambda reader: reader.documents.get(path))
-    assert document is not None, path
-    return document.vector_status
+    """Also where an event loop runs: it is asked from another thread."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(kept.known, path).result().vector_status
 
 
 def paragraphs(count: int) -> list[str]:

@@ -16,13 +16,16 @@ from tests.index.index_state import assert_in_step, right_vectors, stored_vector
 from tests.index.test_serving import HASHED, remote_model, wait_until, wait_until_ready
 from tests.server import Server
 from tests.store.backends import Sqlite
-from tests.store.kept import Kept
+from tests.store.kept import EVERYTHING, Kept
 from zibaldone.embed.hashed import Hashed
 from zibaldone.errors import Conflict
 from zibaldone.index import ownership, sweep
+from zibaldone.index.reindex_job import REINDEX, reindex_kind
 from zibaldone.index.worker import IndexWorker
+from zibaldone.jobs.runner import JobRunner
 from zibaldone.limits import INDEX_WORKER_ALIVE_SECONDS
 from zibaldone.model.instant import now_us
+from zibaldone.model.job import NewJob
 
 OURS, THEIRS = Hashed(), Hashed(32)
 
@@ -49,9 +52,8 @@ def create(kept: Kept, names: Sequence[str]) -> None:
 
 class TestTwoModels:
     def test_only_the_first_works_and_what_it_calls_ready_stays_so(
-        self, kept: Kept, tables: Sqlite, monkeypatch: pytest.MonkeyPatch
+        self, kept: Kept, tables: Sqlite
     ) -> None:
-        monkeypatch.setattr("zibaldone.index.worker.REINDEX_EVERY_SECONDS", 0.01)
         ours, theirs = Counting(), Counting(32)
 
         async def both() -> None:
@@ -61,9 +63,16 @@ class TestTwoModels:
                     await until(lambda: second.rival == ours.identity)
                     await asyncio.to_thread(create, kept, [f"d/{n}" for n in range(40)])
                     await until(lambda: statuses(tables) == {"ready"})
-                    for _ in range(20):  # many sweeps
-                        await asyncio.sleep(0.01)
-                        assert statuses(tables) == {"ready"}
+                    sweeps = [NewJob(REINDEX) for _ in range(10)]
+                    await kept.store.write(EVERYTHING, lambda writer: writer.queue.add(sweeps))
+                    kinds = {REINDEX: reindex_kind(kept.store, second)}
+                    await JobRunner(kept.store, kinds).drain()  # of the one that stands by
+                    assert statuses(tables) == {"ready"}
+                    waiting = await kept.store.read(
+                        EVERYTHING, lambda reader: reader.jobs.page(state="queued", limit=99)
+                    )
+                    assert len(waiting) == 10  # for the one that has the turn
+                    assert "indexes with hashed/64" in (waiting[0].error or "")
                     assert first.rival is None
 
         asyncio.run(both())

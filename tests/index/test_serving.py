@@ -286,7 +286,7 @@ def test_a_remote_model_that_is_away_is_told_and_search_goes_on(tmp_path: Path) 
         assert answer.status_code == 200, "it can be used, so it stays in service"
         embedder = answer.json()["services"]["embedder"]
         assert (embedder["status"], answer.json()["status"]) == ("error", "degraded")
-        assert "m: the embedding server: ConnectError." in embedder["message"]
+        assert "m: cannot reach the embedding server (ConnectError)." in embedder["message"]
         found = running.client.get("/search", params={"query": "zebra"}).json()
         assert [hit["document_id"] for hit in found["results"]] == ["a"]
         assert re.search("(?i)keywords only", found["note"])

@@ -14,7 +14,11 @@ from tests.store.backends import Sqlite
 from tests.store.kept import Kept
 from zibaldone.errors import EmbedderUnavailable, EmbeddingFailed
 from zibaldone.index import worker
+from zibaldone.index.reindex_job import REINDEX, reindex_kind, reindex_schedule
+from zibaldone.index.sweep import enqueue_missing
 from zibaldone.index.worker import IndexWorker
+from zibaldone.jobs.runner import JobRunner
+from zibaldone.jobs.schedule import Scheduler
 from zibaldone.limits import (
     INDEX_BATCH_CHUNKS,
     INDEX_BATCH_DOCUMENTS,
@@ -24,6 +28,7 @@ from zibaldone.limits import (
 )
 from zibaldone.model.instant import now_us
 from zibaldone.model.job import VECTORS, LeasedJob, new_lease_owner
+from zibaldone.store.port import Store
 from zibaldone.store.upkeep import Upkeep
 
 
@@ -386,22 +391,56 @@ class TestRunning:
 
     @pytest.mark.requirement("000/CC.10")
     def test_it_looks_for_what_is_missing_at_its_start_and_again_and_again(
-        self, kept: Kept, tables: Sqlite, monkeypatch: pytest.MonkeyPatch
+        self, kept: Kept, tables: Sqlite
     ) -> None:
-        monkeypatch.setattr(worker, "REINDEX_EVERY_SECONDS", 0.01)
-        embedder = Counting()
+        embedder, clock = Counting(), Clock(now_us())
         kept.create("a", "zebra")
         tables.execute("DELETE FROM jobs")  # lost, by whatever mishap
 
         async def run() -> None:
-            running = asyncio.create_task(IndexWorker(kept.store, embedder).run())
+            indexing = IndexWorker(kept.store, embedder)
+            runner = JobRunner(kept.store, {REINDEX: reindex_kind(kept.store, indexing)})
+            scheduler = Scheduler(kept.store, [reindex_schedule()], clock=clock)
+            await scheduler.put()
+            running = asyncio.create_task(indexing.run())
             await until(lambda: status(kept, "a") == "ready")
-            tables.execute("DELETE FROM vectors")
-            await until(lambda: tables.query("SELECT 1 FROM vectors"))
+            for _ in range(2):
+                tables.execute("DELETE FROM vectors")
+                assert await scheduler.tick() == []
+                clock.pass_seconds(15 * 60)
+                assert await scheduler.tick() == ["reindex-missing"]
+                await runner.drain()
+                await until(lambda: tables.query("SELECT 1 FROM vectors"))
+                await until(lambda: status(kept, "a") == "ready")
             running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
 
         asyncio.run(run())
         assert_in_step(tables, embedder)
+        jobs = kept.read(lambda reader: reader.jobs.page(kind=REINDEX, limit=9))
+        assert [(job.state, job.result) for job in jobs] == 2 * [("done", {"queued": 1})]
+
+    def test_a_sweep_that_fails_at_the_start_is_made_up_for(
+        self, kept: Kept, tables: Sqlite, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        problems = [EmbeddingFailed("the store is away"), EmbeddingFailed("it still is")]
+
+        async def stumble(store: Store, model_id: int) -> int:
+            if problems:
+                raise problems.pop()
+            return await enqueue_missing(store, model_id)
+
+        monkeypatch.setattr(worker, "enqueue_missing", stumble)
+        monkeypatch.setattr(worker, "_IDLE_SECONDS", 0.01)
+        kept.create("a", "zebra")
+        tables.execute("DELETE FROM jobs")
+
+        async def run() -> None:
+            running = asyncio.create_task(IndexWorker(kept.store, Counting()).run())
+            await until(lambda: status(kept, "a") == "ready")
+            running.cancel()
+
+        asyncio.run(run())
 
     @pytest.mark.parametrize("steps", range(6))
     def test_it_ends_when_it_is_told_to_though_it_is_woken_at_that_moment(

@@ -8,6 +8,8 @@ line and answers each with the process id of the server that it started:
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import gc
 import importlib
 import json
@@ -40,6 +42,7 @@ _PRELOADED = (
     "zibaldone.wiring.runtime",
 )
 """What a server imports only when it is started."""
+_PR_SET_PDEATHSIG = 1
 
 
 def _warm_up() -> None:
@@ -70,6 +73,7 @@ def _live(wanted: dict[str, Any]) -> None:
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()
+        _die_with_parent()
         log = os.open(wanted["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         nothing = os.open(os.devnull, os.O_RDONLY)
         for number, descriptor in ((0, nothing), (1, log), (2, log)):
@@ -83,6 +87,12 @@ def _live(wanted: dict[str, Any]) -> None:
         code = ended.code if isinstance(ended.code, int) else 1
     finally:
         os._exit(code)
+
+
+def _die_with_parent() -> None:
+    """A storm that is stopped leaves no server behind."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL("libc.so.6").prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _set_clock(ahead_seconds: float) -> None:

@@ -36,6 +36,7 @@ _COMMANDS = (
     ("export", "export", "export", "Write the documents into a folder, one file each."),
     ("index", "index", "index", "Show and repair the vector index."),
     ("reindex", "reindex", "reindex", "Embed every chunk that has no vector yet."),
+    ("jobs", "jobs", "jobs", "List background jobs, or show, cancel and retry one."),
     ("sources", "sources", "sources", "List the sources, or change how one is chunked."),
     ("call", "call", "call", "Call TOOL with ARGUMENTS and print its answer as JSON."),
     ("doctor", "doctor", "doctor", "Check the installation, settings, database and server."),

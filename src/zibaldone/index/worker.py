@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -28,7 +27,6 @@ from zibaldone.limits import (
     INDEX_RENEW_SECONDS,
     INDEX_TRIES_MAX,
     INDEX_UNAVAILABLE_SECONDS_MAX,
-    REINDEX_EVERY_SECONDS,
 )
 from zibaldone.model.instant import now_us
 from zibaldone.model.job import VECTORS, LeasedJob, Setback, new_lease_owner
@@ -97,7 +95,6 @@ class IndexWorker:
         self._wake = asyncio.Event()
         self._pause_s = 0.0
         self._paused_until_us = 0
-        self._sweep_at_s = 0.0
 
     def wake(self) -> None:
         """A write was acknowledged in this process: look at once."""
@@ -139,14 +136,19 @@ class IndexWorker:
 
     async def _step(self) -> bool:
         """Whether there was something to do."""
-        now_s = time.monotonic()
-        if self._ownership.is_new or now_s >= self._sweep_at_s:
-            self._ownership.is_new = False
-            self._sweep_at_s = now_s  # again, if this one fails
-            async with self._holding():  # of a large file it takes minutes
-                await enqueue_missing(self._store, await self.model_id())
-            self._sweep_at_s = now_s + REINDEX_EVERY_SECONDS
+        if self._ownership.is_new:
+            await self._sweep()
         return await self._is_due() and (await self.drain_once()).documents > 0
+
+    async def _sweep(self) -> None:
+        """What was missed, or done with another model, before this worker had the turn."""
+        self._ownership.is_new = False
+        try:
+            async with self._holding():  # of a large store it takes minutes
+                await enqueue_missing(self._store, await self.model_id())
+        except BaseException:
+            self._ownership.is_new = True
+            raise
 
     async def resign(self) -> None:
         """This worker ends, or pauses: those with another model need not wait for it."""

@@ -16,6 +16,7 @@ from zibaldone.tools.documents import (
     upload_document,
 )
 from zibaldone.tools.exchange import import_documents
+from zibaldone.tools.jobs import jobs
 from zibaldone.tools.rag import (
     admin,
     get_chunks,
@@ -53,6 +54,10 @@ TOOLS: tuple[AnyTool, ...] = (
     index.REINDEX,
     index.AUDIT,
     index.CLEANUP,
+    jobs.LIST,
+    jobs.GET,
+    jobs.CANCEL,
+    jobs.RETRY,
     index.STATUS,
     keys.CREATE,
     keys.LIST,

@@ -6,6 +6,7 @@ from zibaldone.embed.open import EmbedderSettings, open_embedder
 from zibaldone.embed.port import Embedder
 from zibaldone.embed.watched import Watched
 from zibaldone.find.query_vector import QueryVectors
+from zibaldone.index.reindex_job import REINDEX, reindex_kind, reindex_schedule
 from zibaldone.index.worker import IndexWorker
 from zibaldone.ingest.convert import Converter
 from zibaldone.ingest.fetch import Fetcher
@@ -20,13 +21,15 @@ def build_runtime(settings: Settings) -> Runtime:
     chosen = chosen_embedder(settings)
     embedder = None if chosen is None else Watched(chosen)
     store = open_store(store_url(settings.data, settings.store), limits)
+    index = None if embedder is None else IndexWorker(store, embedder)
     return Runtime(
         store=store,
         limits=limits,
         query_vectors=QueryVectors(embedder),
         embedder=embedder,
-        index=None if embedder is None else IndexWorker(store, embedder),
-        jobs=JobRunner(store, {}),
+        index=index,
+        jobs=JobRunner(store, {} if index is None else {REINDEX: reindex_kind(store, index)}),
+        schedules=() if index is None else (reindex_schedule(),),
         fetcher=Fetcher(
             roots=settings.ingest_roots,
             hosts=settings.ingest_hosts,

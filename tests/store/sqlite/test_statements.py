@@ -293,3 +293,27 @@ def test_a_name_that_stands_twice_is_refused(
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(ValueError, match="a is there twice"):
         statements.load("twice", "x.sql")
+
+
+@pytest.mark.parametrize(
+    ("name", "index"),
+    [
+        ("queue.due", "jobs_queued (kind=?)"),
+        ("queue.due_apart", "jobs_queued (kind=?)"),
+        ("queue.has_due", "jobs_queued (kind=?)"),
+        ("queue.has_abandoned", "jobs_running (kind=?)"),
+        ("queue.take_subjects", "jobs_by_subject (kind=? AND subject=?)"),
+        ("jobs.get", "(namespace=? AND job_id=?)"),
+        ("jobs.page", "(namespace=? AND job_id<?)"),
+        ("jobs.page_ended", "jobs_ended_ids (namespace=? AND state=? AND job_id<?)"),
+        ("queue.purge", "jobs_ended (state=? AND kind=? AND finished_at_us<?)"),
+    ],
+)
+def test_the_queue_is_asked_by_its_indexes_in_their_own_order(
+    fresh: apsw.Connection, name: str, index: str
+) -> None:
+    """However much is queued: a lease or a page looks at what it takes, not at all there is."""
+    found = plan(fresh, name)
+    assert index in found
+    assert "TEMP B-TREE" not in found
+    assert "SCAN jobs" not in found

@@ -52,7 +52,10 @@ class Jobs:
             "before": _AFTER_EVERY_ID if after is None else after,
             "limit": limit,
         }
-        return [_job(row) for row in self._raw.execute(_SQL["page"], values)]
+        statement = "page" if state in (None, "queued") else "page_ended"
+        if state == "running":
+            statement = "page_running"
+        return [_job(row) for row in self._raw.execute(_SQL[statement], values)]
 
     def row(self, job_id: str) -> rows.Row | None:
         values = {
@@ -91,21 +94,21 @@ class Queue:
 
 def add_job(raw: apsw.Connection, job: NewJob, namespace: str, prefix: str) -> str:
     """The new job's id, or that of the one that has its unique key."""
-    raw.execute(
-        _SQL["add"],
-        {
-            "job_id": job.job_id,
-            "kind": job.kind,
-            "namespace": namespace,
-            "prefix": prefix,
-            "subject": job.subject,
-            "created_at_us": job.created_at_us,
-            "not_before_us": job.not_before_us,
-            "unique_key": job.unique_key,
-            "payload": None if job.payload is None else rows.dumps(job.payload),
-        },
-    )
-    if job.unique_key is None or raw.changes():
+    values = {
+        "job_id": job.job_id,
+        "kind": job.kind,
+        "namespace": namespace,
+        "prefix": prefix,
+        "subject": job.subject,
+        "created_at_us": job.created_at_us,
+        "not_before_us": job.not_before_us,
+        "payload": None if job.payload is None else rows.dumps(job.payload),
+    }
+    if job.unique_key is None:
+        raw.execute(_SQL["add"], values)
+        return job.job_id
+    raw.execute(_SQL["add_unique"], {**values, "unique_key": job.unique_key})
+    if raw.changes():
         return job.job_id
     values = {"namespace": namespace, "kind": job.kind, "unique_key": job.unique_key}
     job_id: str = raw.execute(_SQL["active_id"], values).get

@@ -4,7 +4,7 @@
 -- whose condition it must look at.
 CREATE TABLE jobs (
     job_key          INTEGER PRIMARY KEY,
-    job_id           TEXT NOT NULL UNIQUE,
+    job_id           TEXT NOT NULL,
     kind             TEXT NOT NULL,
     state            INTEGER NOT NULL DEFAULT 0 CHECK (state BETWEEN 0 AND 4),
     namespace        TEXT NOT NULL,
@@ -25,12 +25,14 @@ CREATE TABLE jobs (
     progress_total   REAL,
     progress_message TEXT,
     result           TEXT,
-    error            TEXT
+    error            TEXT,
+    UNIQUE (namespace, job_id)
 ) STRICT;
 
 CREATE INDEX jobs_queued ON jobs (kind, job_key, not_before_us) WHERE state = 0;
 CREATE INDEX jobs_running ON jobs (kind, leased_until_us) WHERE state = 1;
 CREATE INDEX jobs_ended ON jobs (state, kind, finished_at_us) WHERE state >= 2;
+CREATE INDEX jobs_ended_ids ON jobs (namespace, state, job_id) WHERE state >= 2;
 CREATE INDEX jobs_by_subject ON jobs (kind, subject) WHERE subject IS NOT NULL;
 CREATE UNIQUE INDEX jobs_unique ON jobs (namespace, kind, unique_key)
     WHERE unique_key IS NOT NULL AND state <= 1;

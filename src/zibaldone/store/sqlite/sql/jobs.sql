@@ -1,4 +1,9 @@
 -- name: add
+-- A job without a unique key: what a document's write adds, so it costs as little as can be.
+INSERT INTO jobs (job_id, kind, namespace, prefix, subject, created_at_us, not_before_us, payload)
+VALUES (:job_id, :kind, :namespace, :prefix, :subject, :created_at_us, :not_before_us, :payload);
+
+-- name: add_unique
 -- A job; one whose unique key is taken by a queued or running job of its kind is left out.
 INSERT INTO jobs (job_id, kind, namespace, prefix, subject, created_at_us, not_before_us,
                   unique_key, payload)
@@ -39,6 +44,42 @@ LEFT JOIN documents d ON d.document_key = CASE
 WHERE j.namespace = :namespace
   AND j.job_id < :before
   AND (:kind IS NULL OR j.kind = :kind) AND (:state IS NULL OR j.state = :state)
+  AND CASE WHEN d.document_id IS NULL
+      THEN j.prefix >= :tenant_start AND (:tenant_end IS NULL OR j.prefix < :tenant_end)
+      ELSE d.document_id >= :tenant_start AND (:tenant_end IS NULL OR d.document_id < :tenant_end)
+      END
+ORDER BY j.job_id DESC LIMIT :limit;
+
+-- name: page_running
+-- Jobs that are running, newest first; by the index of those, which are few.
+SELECT j.job_id, j.kind, j.state, coalesce(d.document_id, j.subject), j.created_at_us,
+       j.not_before_us, j.started_at_us, j.finished_at_us, j.attempts, j.crashes,
+       j.cancel_requested, j.progress_done, j.progress_total, j.progress_message, j.payload,
+       j.result, j.error, j.job_key
+FROM jobs j INDEXED BY jobs_running
+LEFT JOIN documents d ON d.document_key = CASE
+    WHEN j.kind IN (SELECT value FROM json_each(:document_kinds)) THEN CAST(j.subject AS INTEGER) END
+WHERE j.namespace = :namespace
+  AND j.job_id < :before
+  AND (:kind IS NULL OR j.kind = :kind) AND j.state = 1
+  AND CASE WHEN d.document_id IS NULL
+      THEN j.prefix >= :tenant_start AND (:tenant_end IS NULL OR j.prefix < :tenant_end)
+      ELSE d.document_id >= :tenant_start AND (:tenant_end IS NULL OR d.document_id < :tenant_end)
+      END
+ORDER BY j.job_id DESC LIMIT :limit;
+
+-- name: page_ended
+-- Jobs that ended in a state, newest first.
+SELECT j.job_id, j.kind, j.state, coalesce(d.document_id, j.subject), j.created_at_us,
+       j.not_before_us, j.started_at_us, j.finished_at_us, j.attempts, j.crashes,
+       j.cancel_requested, j.progress_done, j.progress_total, j.progress_message, j.payload,
+       j.result, j.error, j.job_key
+FROM jobs j
+LEFT JOIN documents d ON d.document_key = CASE
+    WHEN j.kind IN (SELECT value FROM json_each(:document_kinds)) THEN CAST(j.subject AS INTEGER) END
+WHERE j.namespace = :namespace
+  AND j.job_id < :before
+  AND (:kind IS NULL OR j.kind = :kind) AND j.state = :state AND j.state >= 2
   AND CASE WHEN d.document_id IS NULL
       THEN j.prefix >= :tenant_start AND (:tenant_end IS NULL OR j.prefix < :tenant_end)
       ELSE d.document_id >= :tenant_start AND (:tenant_end IS NULL OR d.document_id < :tenant_end)

@@ -1,0 +1,1 @@
+"""Tools that show and steer jobs."""

@@ -1,0 +1,178 @@
+"""list_jobs, get_job, cancel_job, retry_job: the work in the background of one's namespace.
+
+Not listed on the MCP profiles of the seed; REST and the command line use them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from zibaldone.jobs import manage
+from zibaldone.limits import (
+    JOB_ID_CHARS_MAX,
+    JOB_KIND_CHARS_MAX,
+    JOB_LIST_LIMIT_DEFAULT,
+    JOB_LIST_LIMIT_MAX,
+)
+from zibaldone.model.instant import now_us, to_iso
+from zibaldone.model.job import Job, JobState
+from zibaldone.tools.spec import Arguments, Call, ToolSpec
+
+JobId = Annotated[str, Field(pattern=r"^[0-9a-z]+$", max_length=JOB_ID_CHARS_MAX)]
+
+
+class ListJobs(Arguments):
+    kind: str | None = Field(
+        None,
+        max_length=JOB_KIND_CHARS_MAX,
+        description="Only jobs of this kind, e.g. 'vectors'",
+    )
+    state: JobState | None = Field(None, description="Only jobs in this state")
+    limit: int = Field(JOB_LIST_LIMIT_DEFAULT, ge=1, le=JOB_LIST_LIMIT_MAX)
+    after: str | None = Field(
+        None, max_length=JOB_ID_CHARS_MAX, description="next_after of the page before"
+    )
+
+
+class OneJob(Arguments):
+    job_id: JobId
+
+
+class JobProgress(TypedDict):
+    done: float
+    total: float | None
+    message: str
+
+
+class JobInfo(TypedDict):
+    job_id: str
+    kind: str
+    state: JobState
+    subject: str | None
+    created_at: str
+    not_before: str | None
+    started_at: str | None
+    finished_at: str | None
+    attempts: int
+    crashes: int
+    cancel_requested: bool
+    progress: JobProgress | None
+    error: str | None
+
+
+class JobDetails(JobInfo):
+    payload: Mapping[str, Any]
+    result: Any
+
+
+class JobList(TypedDict):
+    jobs: list[JobInfo]
+    next_after: str | None
+
+
+def _job_info(job: Job) -> JobInfo:
+    progress = job.progress
+    return {
+        "job_id": job.job_id,
+        "kind": job.kind,
+        "state": job.state,
+        "subject": job.subject,
+        "created_at": to_iso(job.created_at_us),
+        "not_before": to_iso(job.not_before_us) if job.not_before_us else None,
+        "started_at": None if job.started_at_us is None else to_iso(job.started_at_us),
+        "finished_at": None if job.finished_at_us is None else to_iso(job.finished_at_us),
+        "attempts": job.attempts,
+        "crashes": job.crashes,
+        "cancel_requested": job.cancel_requested,
+        "progress": None
+        if progress is None
+        else {"done": progress.done, "total": progress.total, "message": progress.message},
+        "error": job.error,
+    }
+
+
+def _job_details(job: Job) -> JobDetails:
+    return {**_job_info(job), "payload": job.payload, "result": job.result}
+
+
+async def handle_list(call: Call, given: ListJobs) -> JobList:
+    jobs = await call.runtime.store.read(
+        call.principal.tenant,
+        lambda reader: reader.jobs.page(
+            kind=given.kind, state=given.state, limit=given.limit + 1, after=given.after
+        ),
+    )
+    page = jobs[: given.limit]
+    return {
+        "jobs": [_job_info(job) for job in page],
+        "next_after": page[-1].job_id if len(jobs) > given.limit else None,
+    }
+
+
+async def handle_get(call: Call, given: OneJob) -> JobDetails:
+    job = await call.runtime.store.read(
+        call.principal.tenant, lambda reader: manage.get(reader, given.job_id)
+    )
+    return _job_details(job)
+
+
+async def handle_cancel(call: Call, given: OneJob) -> JobDetails:
+    at_us = now_us()
+    job = await call.runtime.store.write(
+        call.principal.tenant, lambda writer: manage.cancel(writer, given.job_id, at_us)
+    )
+    return _job_details(job)
+
+
+async def handle_retry(call: Call, given: OneJob) -> JobDetails:
+    job = await call.runtime.store.write(
+        call.principal.tenant, lambda writer: manage.retry(writer, given.job_id)
+    )
+    return _job_details(job)
+
+
+LIST = ToolSpec(
+    name="list_jobs",
+    title="List jobs",
+    description="List background jobs, newest first: their state, progress and errors.",
+    arguments=ListJobs,
+    result=JobList,
+    effect="read",
+    handler=handle_list,
+)
+GET = ToolSpec(
+    name="get_job",
+    title="One job",
+    description="Show a background job with its payload and result.",
+    arguments=OneJob,
+    result=JobDetails,
+    effect="read",
+    handler=handle_get,
+)
+CANCEL = ToolSpec(
+    name="cancel_job",
+    title="Cancel a job",
+    description=(
+        "Cancel a background job. One that is running is asked to stop: its state becomes "
+        "'cancelled' when it has."
+    ),
+    arguments=OneJob,
+    result=JobDetails,
+    effect="admin",
+    handler=handle_cancel,
+    idempotent=True,
+)
+RETRY = ToolSpec(
+    name="retry_job",
+    title="Retry a job",
+    description="Queue a background job again that failed, was cancelled, or waits to be retried.",
+    arguments=OneJob,
+    result=JobDetails,
+    effect="admin",
+    handler=handle_retry,
+    idempotent=True,
+)
