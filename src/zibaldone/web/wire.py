@@ -56,7 +56,8 @@ class JoiningTransport:
 
     def _flush(self) -> None:
         waiting, self._waiting = self._waiting, []
-        if waiting:  # else `close` was here before
+        # Empty after `close` has flushed; a closing transport refuses writes with a traceback.
+        if waiting and not self._transport.is_closing():
             self._transport.writelines(waiting)
 
     def close(self) -> None:
