@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.server import Server
+from tests.drivers.server import Server
 
 _COMMAND = (sys.executable, "-m", "tests.hostile.server_with_faults", "serve")
 

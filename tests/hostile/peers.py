@@ -13,8 +13,8 @@ from typing import Any, Self
 import httpx2 as httpx
 import psutil
 
-from tests.server import Server
-from tests.web.raw import RawAnswer, received
+from tests.drivers.raw import RawAnswer, received
+from tests.drivers.server import Server
 
 SERVED_SECONDS_MAX = 2.5
 """How long the second client may ever wait for a read and a write, on a machine that runs other
@@ -119,6 +119,12 @@ class Bystander:
         self._client.close()
         if kind is None:
             self.assert_served()
+
+    def wait_for_a_round(self) -> None:
+        """What it is to be measured beside may be over before its first round."""
+        count = self.count
+        while self.count == count and not self.problems:
+            time.sleep(0.01)
 
     def assert_served(self) -> None:
         assert not self.problems

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.drivers.mcp import BOTH, JSON, SSE, Mcp
+from tests.drivers.raw import exchange, raw_request
+from tests.drivers.server import Server
 from tests.hostile.faulty import FaultyServer
 from tests.hostile.peers import Bystander, Peer, call, peers, resident_mib
-from tests.server import Server
-from tests.web.mcp import BOTH, JSON, SSE, Mcp
-from tests.web.raw import exchange, raw_request
 from zibaldone.protocol import negotiate
 
 MIB = 1 << 20

@@ -11,12 +11,12 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
+from tests.drivers.in_process import application
+from tests.drivers.keys import create_key
+from tests.drivers.raw import raw_request
+from tests.drivers.server import Server
 from tests.hostile.faulty import FaultyServer
 from tests.hostile.peers import peers
-from tests.server import Server
-from tests.web.in_process import application
-from tests.web.keys import create_key
-from tests.web.raw import raw_request
 from zibaldone.errors import StorageCorrupt
 from zibaldone.store.sqlite.store import SqliteStore
 

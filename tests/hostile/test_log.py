@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.server import Server
-from tests.web.keys import create_key
-from tests.web.mcp import JSON, SSE, Mcp
+from tests.drivers.keys import create_key
+from tests.drivers.mcp import JSON, SSE, Mcp
+from tests.drivers.server import Server
 from zibaldone.cli.logs import JsonLines
 from zibaldone.limits import LOG_LINE_CHARS_MAX
 

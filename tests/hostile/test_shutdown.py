@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.drivers.raw import raw_request
+from tests.drivers.server import Server, run_cli
 from tests.hostile.faulty import FaultyServer
 from tests.hostile.peers import Peer, post_head
-from tests.server import Server, run_cli
-from tests.web.raw import raw_request
 
 GRACE_SECONDS = 3.0
 ENVIRONMENT = {"ZIBALDONE_SHUTDOWN_SECONDS_MAX": str(GRACE_SECONDS)}

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.drivers.keys import create_key
+from tests.drivers.mcp import JSON, SSE
+from tests.drivers.raw import raw_request
+from tests.drivers.server import Server
 from tests.hostile.faulty import FaultyServer
 from tests.hostile.peers import Bystander, Peer, call, peers, post_head, resident_mib
-from tests.server import Server
-from tests.web.keys import create_key
-from tests.web.mcp import JSON, SSE
-from tests.web.raw import raw_request
 
 MIB = 1 << 20
 SECONDS = 1.5

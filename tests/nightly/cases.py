@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, quote_from_bytes
 
+from tests.drivers.mcp import BOTH, JSON, LEGACY, MODERN, SSE, modern_headers, modern_meta
 from tests.nightly import files, raw_http
 from tests.nightly.values import Schema, Values, encoded
-from tests.web.mcp import BOTH, JSON, LEGACY, MODERN, SSE, modern_headers, modern_meta
 
 Case = dict[str, Any]
 Header = tuple[bytes, bytes]

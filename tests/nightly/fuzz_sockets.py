@@ -15,13 +15,13 @@ from statistics import median
 
 import psutil
 
+from tests.drivers.server import Server
 from tests.nightly import raw_http
 from tests.nightly.bench import STALL_SECONDS_MAX, prepare, serving
 from tests.nightly.cases import Case, Cases, HttpRequest, request_of
 from tests.nightly.fuzz import NO_CASE, STALL, Bounds, Report, examine, say
 from tests.nightly.verdict import Answer, problem_of
 from tests.nightly.wire import Broken, read_answer
-from tests.server import Server
 
 GROWTH_BYTES_MAX = 48_000_000
 """From the second quarter of the run to the last: the caches are full by then."""

@@ -36,10 +36,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.index.index_state import assert_in_step
+from tests.drivers.index_state import assert_in_step
+from tests.drivers.server import clean_environment, free_port
 from tests.nightly.fuzz import say, scratch_folder
 from tests.nightly.wire import Wire
-from tests.server import clean_environment, free_port
 from tests.store.backends import Sqlite
 from tests.store.sqlite.invariants import broken_invariants
 from zibaldone.embed.hashed import Hashed

@@ -21,8 +21,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from tests.drivers.in_process import application
 from tests.nightly.verdict import ALLOWED
-from tests.web.in_process import application
 
 EXAMPLES = int(os.environ.get("FUZZ_OPENAPI_EXAMPLES", "4"))
 MODES = {"right": GenerationMode.POSITIVE, "wrong": GenerationMode.NEGATIVE}

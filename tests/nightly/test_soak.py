@@ -26,11 +26,11 @@ import httpx2 as httpx
 import psutil
 import pytest
 
+from tests.drivers.keys import Key, create_key
+from tests.drivers.mcp import BOTH, JSON, MODERN, PATHS, SSE, Mcp, envelope_of, text_of
+from tests.drivers.server import Server
 from tests.nightly import hostile
 from tests.nightly.cases import described
-from tests.server import Server
-from tests.web.keys import Key, create_key
-from tests.web.mcp import BOTH, JSON, MODERN, PATHS, SSE, Mcp, envelope_of, text_of
 
 SECONDS = float(os.environ.get("SOAK_SECONDS", "8"))
 WARM_UP_SECONDS = 1.5

@@ -18,7 +18,7 @@ from typing import Any
 
 import orjson
 
-from tests.web.mcp import JSON_TYPE, SSE_TYPE, frames_of
+from tests.drivers.mcp import JSON_TYPE, SSE_TYPE, frames_of
 from zibaldone import errors
 from zibaldone.protocol import admission, jsonrpc, methods, resources
 from zibaldone.web import app as web_app
