@@ -164,7 +164,8 @@ class TestManyOfThem:
                     peer.send(raw_request(b"/documents/large"))
                     time.sleep(0.1)
                 time.sleep(0.5)
-                assert resident_mib(server) - before_mib < 120
+                # Kept, they would take 46 times 6 MiB.
+                assert resident_mib(server) - before_mib < 200
 
 
 class TestConnections:
