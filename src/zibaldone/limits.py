@@ -436,7 +436,7 @@ IMPORT_HOLD_SECONDS_MAX = 2.0
 """How long an import writes before it pauses to let other processes write."""
 
 IMPORT_PAUSE_SECONDS = 0.12
-"""Length of that pause. SQLite retries a busy file every 0.1 s, so a waiting process gets in."""
+"""Length of that pause: longer than any engine waits between two tries for a lock."""
 
 IMPORT_SECONDS_MAX = 300.0
 """One batch of an import, with the wait for a server that writes and for a slow disk."""

@@ -63,7 +63,7 @@ class Ownership:
         return self.note(await self._store.upkeep(lambda work: self.claim(work, model_id)))
 
     async def _is_free_for_long(self, model_id: int) -> bool:
-        """Whoever stood by leaves time for a restart: it must not change the model of the file."""
+        """Whoever stood by leaves time for a restart: it must not change the model in use."""
         in_use = await model_in_use(self._store, self._clock())
         if in_use is not None and in_use.model_id != model_id:
             self.rival, self._free_since_s = in_use.identity, None
