@@ -158,7 +158,7 @@ TOOL = ToolSpec(
     title="Search by words and meaning",
     description=(
         "Keyword and vector search fused: ids and scores, no bodies. Goes on with keywords alone, "
-        "and says so, when vectors cannot be had in time."
+        "and says so, when vectors are not available in time."
     ),
     arguments=SearchHybrid,
     result=SearchAnswer[HybridHit],
