@@ -44,7 +44,7 @@ conformance: setup
 
 # The long forms of two tests, for a night: 100 000 fuzzed requests, ten minutes of mixed load.
 fuzz: setup
-	FUZZ_CASES=100000 $(BIN)/python -m pytest tests/web/test_mcp_fuzz.py --timeout 7200
+	FUZZ_CASES=100000 $(BIN)/python -m pytest tests/protocol/test_fuzz.py --timeout 7200
 
 soak: setup
 	SOAK_SECONDS=600 $(BIN)/python -m pytest tests/web/test_soak.py --timeout 1200 -s

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from tests.corpus import agent_data_rows
+from tests.drivers.corpus import agent_data_rows
 
 from benchmarks.load import Stretch, fetch, request, send_all
 from benchmarks.report import Finding, percentile, table

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.server import Server
+from tests.drivers.server import Server
 
 
 @pytest.fixture

@@ -68,6 +68,14 @@ class Limits:
 DOCUMENT_ID_BYTES_MAX = 1024
 """An id must fit an index key, a URL and a file path."""
 
+COMBINING_MARKS_MAX = 30
+"""Combining marks on one character, as in the Stream-Safe Text Format (UAX #15): no language needs
+more, and putting them in order takes the square of their number."""
+
+FOLDED_GROWTH_MAX = 2
+"""How many times longer a text may become when its compatibility characters are spelled out (one
+of them stands for 18 letters); what is beyond that is not indexed."""
+
 METADATA_DEPTH_MAX = 64
 """Nesting of metadata. JSON writers stop at 254 levels, and an answer adds some of its own."""
 
@@ -124,7 +132,11 @@ HISTORY_LIMIT_MAX = 100
 """Revisions on one page of a history, at most."""
 
 DIFF_LINES_MAX = 20_000
-"""Lines on either side of a diff; difflib is quadratic in the worst case."""
+"""Lines on either side of a diff; comparing takes the square of their number, in all some tenths
+of a second."""
+
+DIFF_CHARS_MAX = 1_000_000
+"""Characters of a diff. Whoever needs more reads both revisions."""
 
 QUERY_BYTES_MAX = 8_192
 """A search query, in UTF-8 bytes."""

@@ -1,3 +1,3 @@
-from tests.cli.fixtures import clean_settings, cli
+from tests.drivers.cli_fixtures import clean_settings, cli
 
 __all__ = ["clean_settings", "cli"]

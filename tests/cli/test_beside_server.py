@@ -6,7 +6,7 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.server import COMMAND, Server, clean_environment, parsed, run_cli
+from tests.drivers.server import COMMAND, Server, clean_environment, parsed, run_cli
 
 FILES = 500
 POSTS = 150

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.server import parsed, run_cli
+from tests.drivers.server import parsed, run_cli
 
 
 def test_a_tool_is_called_by_its_name(data: Path) -> None:

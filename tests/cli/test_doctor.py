@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 import zibaldone
-from tests.cli.commands import Commands
-from tests.server import COMMAND, Server, clean_environment, free_port
+from tests.drivers.commands import Commands
+from tests.drivers.server import COMMAND, Server, clean_environment, free_port
 from zibaldone.cli.doctor_surroundings import extras
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import Commands
+from tests.drivers.commands import Commands
 
 EXACT = "\ufeffTitle\r\nŻółw 知識 ไทย \u2028 end without newline"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.commands import Commands
+from tests.drivers.commands import Commands
 from tests.store.backends import Sqlite
 from zibaldone.access.principal import Tenant
 from zibaldone.limits import Limits

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.cli.commands import Commands
+from tests.drivers.commands import Commands
 
 
 @pytest.fixture

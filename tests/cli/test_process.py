@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import Commands
-from tests.server import COMMAND, Server, clean_environment, parsed, run_cli
+from tests.drivers.commands import Commands
+from tests.drivers.server import COMMAND, Server, clean_environment, parsed, run_cli
 
 
 @pytest.mark.parametrize(

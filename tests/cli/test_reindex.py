@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import Commands
-from tests.embed.embedding_server import Answer, Asked, EmbeddingServer
-from tests.index.embedders import PATIENCE_SECONDS
-from tests.index.index_state import assert_in_step, stored_vectors
-from tests.server import COMMAND, Server, clean_environment, parsed, run_cli
+from tests.drivers.commands import Commands
+from tests.drivers.embedders import PATIENCE_SECONDS
+from tests.drivers.embedding_server import Answer, Asked, EmbeddingServer
+from tests.drivers.index_state import assert_in_step, stored_vectors
+from tests.drivers.server import COMMAND, Server, clean_environment, parsed, run_cli
 from tests.store.backends import Sqlite
 from zibaldone.embed.hashed import Hashed
 

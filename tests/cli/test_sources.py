@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from tests.cli.commands import Commands
-from tests.index.embedders import PATIENCE_SECONDS
-from tests.index.index_state import assert_in_step
-from tests.server import COMMAND, Server, clean_environment, parsed, run_cli
+from tests.drivers.commands import Commands
+from tests.drivers.embedders import PATIENCE_SECONDS
+from tests.drivers.index_state import assert_in_step
+from tests.drivers.rag import HASHED, rag, wait_until_indexed
+from tests.drivers.server import COMMAND, Server, clean_environment, parsed, run_cli
 from tests.store.backends import Sqlite
 from tests.store.sqlite.invariants import broken_invariants
-from tests.web.rag import HASHED, rag, wait_until_indexed
 from zibaldone.embed.hashed import Hashed
 from zibaldone.text.chunk import chunk_by_size, chunk_document
 

@@ -8,7 +8,7 @@ import sys
 import click
 import pytest
 
-from tests.server import clean_environment
+from tests.drivers.server import clean_environment
 from zibaldone.cli.lazy import LazyGroup
 from zibaldone.cli.main import commands
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.cli.commands import Commands
+from tests.drivers.commands import Commands
 from zibaldone.store.open import DATABASE_NAME
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Literal
 
 from tests.clients import environments
-from tests.server import Server, clean_environment
+from tests.drivers.server import Server, clean_environment
 
 REVISIONS = ("2026-07-28", "2025-11-25")
 EXPECTED_FILE = environments.HERE / "conformance_expected.toml"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tests.clients import environments
-from tests.server import clean_environment
+from tests.drivers.server import clean_environment
 
 SCRIPTS = environments.HERE / "scripts"
 _SECONDS_MAX = 90

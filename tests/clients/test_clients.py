@@ -22,7 +22,7 @@ from tests.clients.run import (
     over_http,
     over_stdio,
 )
-from tests.server import COMMAND, Server, run_cli
+from tests.drivers.server import COMMAND, Server, run_cli
 
 # The first test that needs an environment waits for it to be installed.
 pytestmark = pytest.mark.timeout(900)

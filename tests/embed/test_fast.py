@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
+from tests.drivers.server import clean_environment
 from tests.embed.built_in import needs
-from tests.server import clean_environment
 from zibaldone.embed.fast import Fast
 
 NEAR = (

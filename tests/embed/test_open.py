@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.server import run_cli
+from tests.drivers.server import run_cli
 from zibaldone import settings
 from zibaldone.embed.hashed import Hashed
 from zibaldone.embed.open import BUILT_IN, EMBEDDERS, EmbedderSettings, open_embedder

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.embed.embedding_server import (
+from tests.drivers.embedding_server import (
     DIMENSIONS,
     MODEL,
     Answer,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cli.commands import Commands
+from tests.drivers.commands import Commands
 from zibaldone.errors import InvalidArgument
 from zibaldone.exchange.names import FileNames
 from zibaldone.text import normalize

@@ -10,8 +10,8 @@ import docx
 import pytest
 from fpdf import FPDF
 
-from tests.cli.commands import Commands
-from tests.ingest import hostile
+from tests.drivers import hostile
+from tests.drivers.commands import Commands
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from benchmarks.freshness import measure, report
 
-from tests.index.index_state import assert_in_step
-from tests.server import Server
+from tests.drivers.index_state import assert_in_step
+from tests.drivers.server import Server
 from tests.store.backends import Sqlite
 from zibaldone.embed.hashed import Hashed
 

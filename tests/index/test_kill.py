@@ -9,9 +9,9 @@ from pathlib import Path
 
 import httpx2 as httpx
 
-from tests.index.embedders import PATIENCE_SECONDS
-from tests.index.index_state import assert_in_step, right_vectors, stored_vectors
-from tests.server import Server
+from tests.drivers.embedders import PATIENCE_SECONDS
+from tests.drivers.index_state import assert_in_step, right_vectors, stored_vectors
+from tests.drivers.server import Server
 from tests.store.backends import Sqlite
 from zibaldone.embed.hashed import Hashed
 

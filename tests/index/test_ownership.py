@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.embed.embedding_server import EmbeddingServer
-from tests.index.drained import status, until
-from tests.index.embedders import PATIENCE_SECONDS, Blocking, Clock, Counting
-from tests.index.index_state import assert_in_step, right_vectors, stored_vectors
+from tests.drivers.drained import status, until
+from tests.drivers.embedders import PATIENCE_SECONDS, Blocking, Clock, Counting
+from tests.drivers.embedding_server import EmbeddingServer
+from tests.drivers.index_state import assert_in_step, right_vectors, stored_vectors
+from tests.drivers.server import Server
 from tests.index.test_serving import HASHED, remote_model, wait_until, wait_until_ready
-from tests.server import Server
 from tests.store.backends import Sqlite
 from tests.store.kept import EVERYTHING, Kept
 from zibaldone.embed.hashed import Hashed

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.index.drained import BAD, drain, paragraphs, status
-from tests.index.embedders import Counting, Failing
-from tests.index.index_state import assert_in_step
+from tests.drivers.drained import BAD, drain, paragraphs, status
+from tests.drivers.embedders import Counting, Failing
+from tests.drivers.index_state import assert_in_step
 from tests.store.backends import Sqlite
 from tests.store.kept import Kept
 from tests.store.sqlite.invariants import broken_invariants

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.embed.embedding_server import Answer, EmbeddingServer
-from tests.index.embedders import PATIENCE_SECONDS
-from tests.index.index_state import assert_in_step, stored_vectors
-from tests.server import Server
+from tests.drivers.embedders import PATIENCE_SECONDS
+from tests.drivers.embedding_server import Answer, EmbeddingServer
+from tests.drivers.index_state import assert_in_step, stored_vectors
+from tests.drivers.keys import create_key
+from tests.drivers.server import Server
 from tests.store.backends import Sqlite
-from tests.web.keys import create_key
 from zibaldone.embed.hashed import Hashed
 from zibaldone.embed.minilm import MiniLm
 from zibaldone.extras import missing

@@ -12,13 +12,13 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from tests.index.drained import BAD
-from tests.index.embedders import PATIENCE_SECONDS, Clock, Failing
-from tests.index.index_state import assert_in_step
+from tests.drivers.drained import BAD
+from tests.drivers.embedders import PATIENCE_SECONDS, Clock, Failing
+from tests.drivers.index_state import assert_in_step
 from tests.index.test_sweep import waiting_since
 from tests.store.backends import Sqlite
 from tests.store.kept import Kept
-from tests.web.test_stdio import Stdio
+from tests.test_stdio import Stdio
 from zibaldone import settings
 from zibaldone.embed.hashed import Hashed
 from zibaldone.index.worker import IndexWorker

@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 import pytest
 
-from tests.index.drained import drain, status
-from tests.index.embedders import Counting, Failing
-from tests.index.index_state import assert_in_step, right_vectors, stored_vectors
+from tests.drivers.drained import drain, status
+from tests.drivers.embedders import Counting, Failing
+from tests.drivers.index_state import assert_in_step, right_vectors, stored_vectors
 from tests.store.backends import Sqlite
 from tests.store.kept import ACTOR, EVERYTHING, HASHED, Kept
 from zibaldone.access.principal import Tenant

@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 import pytest
 from prometheus_client import REGISTRY
 
-from tests.index.drained import status
-from tests.index.embedders import Counting
-from tests.index.index_state import assert_in_step
+from tests.drivers.drained import status
+from tests.drivers.embedders import Counting
+from tests.drivers.index_state import assert_in_step
 from tests.store.backends import Sqlite
 from tests.store.kept import Kept
 from zibaldone.errors import StorageFull

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.index.drained import BAD, drain, enqueue_missing, paragraphs, passages, status, until
-from tests.index.embedders import Clock, Counting, Failing
-from tests.index.index_state import assert_in_step, stored_vectors
+from tests.drivers.drained import BAD, drain, enqueue_missing, paragraphs, passages, status, until
+from tests.drivers.embedders import Clock, Counting, Failing
+from tests.drivers.index_state import assert_in_step, stored_vectors
 from tests.store.backends import Sqlite
 from tests.store.kept import ACTOR, Kept
 from zibaldone.index import sweep

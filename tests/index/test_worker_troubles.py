@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.index.drained import BAD, drain, paragraphs, passages, status, until
-from tests.index.embedders import PATIENCE_SECONDS, Blocking, Clock, Counting, Failing
-from tests.index.index_state import assert_in_step
+from tests.drivers.drained import BAD, drain, paragraphs, passages, status, until
+from tests.drivers.embedders import PATIENCE_SECONDS, Blocking, Clock, Counting, Failing
+from tests.drivers.index_state import assert_in_step
 from tests.store.backends import Sqlite
 from tests.store.kept import Kept
 from zibaldone.errors import EmbedderUnavailable, EmbeddingFailed

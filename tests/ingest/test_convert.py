@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.ingest import hostile
+from tests.drivers import hostile
 from tests.ingest.test_extract import a_docx, a_pdf
 from zibaldone.errors import (
     DeadlineExceeded,
@@ -333,7 +333,7 @@ class TestChildren:
     def test_it_ends_with_its_parent(self) -> None:
         script = (
             "import asyncio, threading, time\n"
-            "from tests.ingest import hostile\n"
+            "from tests.drivers import hostile\n"
             "from zibaldone.ingest import child\n"
             "asked = child.Child(60)\n"
             "head = {'name': 'a.html', 'mime': None, 'seconds_max': 60, 'text_bytes_max': 1}\n"

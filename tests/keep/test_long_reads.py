@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.catalogues import BY_NAME
-from tests.keep.runtimes import Caller, opened
+from tests.drivers.catalogues import BY_NAME
+from tests.drivers.runtimes import Caller, opened
 from zibaldone.access.principal import LOCAL
 from zibaldone.limits import READ_INLINE_CHARS_MAX
 from zibaldone.tools.call import call_tool

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.keep.runtimes import Caller, opened
+from tests.drivers.runtimes import Caller, opened
 from zibaldone.access.principal import Tenant
 from zibaldone.errors import Ambiguous, InvalidArgument, NotFoundInContent
 from zibaldone.keep.patch import Replacement, apply

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.keep.runtimes import Caller, opened
+from tests.drivers.runtimes import Caller, opened
 from zibaldone.access.principal import Tenant
 from zibaldone.tools.spec import Runtime
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cli.fixtures import clean_settings, cli
-from tests.postgres import PostgresServer
+from tests.drivers.cli_fixtures import clean_settings, cli
+from tests.drivers.postgres import PostgresServer
 
 __all__ = ["clean_settings", "cli"]
 

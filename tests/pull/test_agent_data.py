@@ -14,10 +14,10 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
-from tests import corpus
-from tests.cli.commands import Commands
-from tests.postgres import PostgresServer
-from tests.server import COMMAND, clean_environment, run_cli
+from tests.drivers import corpus
+from tests.drivers.commands import Commands
+from tests.drivers.postgres import PostgresServer
+from tests.drivers.server import COMMAND, clean_environment, run_cli
 
 COUNTS = ("created", "updated", "unchanged", "skipped", "failed")
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from typing_extensions import TypedDict
 
-from tests.answers import check_answer
-from tests.catalogues import CATALOGUE, OFFERED
-from tests.keep.runtimes import opened
+from tests.drivers.answers import check_answer
+from tests.drivers.catalogues import CATALOGUE, OFFERED
+from tests.drivers.runtimes import opened
 from zibaldone.access.principal import LOCAL, Principal, Tenant
 from zibaldone.errors import DeadlineExceeded, Forbidden, InsufficientScope
 from zibaldone.tools.call import call_tool
@@ -130,3 +130,64 @@ class TestAnswers:
         check_answer("get_document", {"error": "There is no document 'a'.", "code": "NOT_FOUND"})
         with pytest.raises(AssertionError):
             check_answer("get_document", {"document_id": "a"})
+
+
+async def _waits_and_fails(call: Call, given: Nothing) -> Empty:
+    try:
+        await asyncio.sleep(30)
+    finally:
+        await asyncio.sleep(0)
+    return {}
+
+
+class TestWaiting:
+    """The first step of a handler runs without a timer; what it waits for afterwards has one."""
+
+    def test_an_answer_after_several_waits(self, runtime: Runtime) -> None:
+        async def several(call: Call, given: Nothing) -> Any:
+            first = await asyncio.to_thread(lambda: 1)
+            second = await asyncio.sleep(0, 2)
+            return {"sum": first + second}
+
+        tool = ToolSpec("several", "Several", "Wait.", Nothing, Empty, "read", several)
+        assert called(tool, Call(runtime, LOCAL)) == {"sum": 3}
+
+    def test_a_failure_of_what_is_awaited_reaches_the_handler(self, runtime: Runtime) -> None:
+        async def forgiving(call: Call, given: Nothing) -> Any:
+            try:
+                await asyncio.to_thread(lambda: 1 / 0)
+            except ZeroDivisionError:
+                return {"forgiven": True}
+
+        tool = ToolSpec("forgiving", "Forgiving", "Wait.", Nothing, Empty, "read", forgiving)
+        assert called(tool, Call(runtime, LOCAL)) == {"forgiven": True}
+
+    def test_a_handler_that_is_interrupted_cleans_up(self, runtime: Runtime) -> None:
+        tool = ToolSpec(
+            "slow", "Slow", "Wait.", Nothing, Empty, "read", _waits_and_fails, seconds_max=0.01
+        )
+        with pytest.raises(DeadlineExceeded):
+            called(tool, Call(runtime, LOCAL))
+
+    def test_a_caller_that_is_cancelled_cancels_the_handler(self, runtime: Runtime) -> None:
+        seen: list[str] = []
+
+        async def watched(call: Call, given: Nothing) -> Empty:
+            try:
+                await asyncio.sleep(30)
+            except asyncio.CancelledError:
+                seen.append("cancelled")
+                raise
+            return {}
+
+        tool = ToolSpec("watched", "Watched", "Wait.", Nothing, Empty, "read", watched)
+
+        async def cancel() -> None:
+            task = asyncio.create_task(call_tool(tool, Call(runtime, LOCAL), {}))
+            await asyncio.sleep(0.01)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+        asyncio.run(cancel())
+        assert seen == ["cancelled"]

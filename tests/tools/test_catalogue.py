@@ -13,10 +13,10 @@ import pytest
 from docs.generate import tools_page
 from typing_extensions import TypedDict
 
-from tests.catalogues import CATALOGUE, catalogue
-from tests.cli.commands import Commands
-from tests.web.in_process import application
-from tests.web.mcp import JSON, envelope_of, text_of
+from tests.drivers.catalogues import CATALOGUE, catalogue
+from tests.drivers.commands import Commands
+from tests.drivers.in_process import application
+from tests.drivers.mcp import JSON, envelope_of, text_of
 from zibaldone.errors import ConfigurationError
 from zibaldone.tools import built_in
 from zibaldone.tools.spec import Arguments, Call, ToolSpec

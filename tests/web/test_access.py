@@ -13,9 +13,9 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from tests.server import Server, parsed, run_cli
-from tests.web.keys import Key, create_key, key_command
-from tests.web.mcp import BOTH, JSON, JSON_TYPE, PATHS, SSE, Mcp, envelope_of
+from tests.drivers.keys import Key, create_key, key_command
+from tests.drivers.mcp import BOTH, JSON, JSON_TYPE, PATHS, SSE, Mcp, envelope_of
+from tests.drivers.server import Server, parsed, run_cli
 from zibaldone.errors import InvalidArgument, NotFound
 
 LIST = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'

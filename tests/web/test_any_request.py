@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.catalogues import OFFERED
-from tests.server import Server
-from tests.web.raw import exchange, raw_request, received
+from tests.drivers.catalogues import OFFERED
+from tests.drivers.raw import exchange, raw_request, received
+from tests.drivers.server import Server
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from tests.server import Server
-from tests.web.urls import at, refusal
+from tests.drivers.server import Server
+from tests.drivers.urls import at, refusal
 
 
 def everything(client: httpx.Client) -> dict[str, Any]:

@@ -11,10 +11,10 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from tests.server import Server, free_port, run_cli
-from tests.web.keys import create_key
-from tests.web.mcp import JSON_TYPE, PATHS, SSE, Mcp
-from tests.web.slow_host import WAIT_SECONDS_MAX, SlowHost
+from tests.drivers.keys import create_key
+from tests.drivers.mcp import JSON_TYPE, PATHS, SSE, Mcp
+from tests.drivers.server import Server, free_port, run_cli
+from tests.drivers.slow_host import WAIT_SECONDS_MAX, SlowHost
 
 LIST = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
 PAGE = "https://app.example.org"

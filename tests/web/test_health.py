@@ -11,9 +11,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 import zibaldone
-from tests.server import Server
-from tests.web.in_process import application
-from tests.web.urls import at
+from tests.drivers.in_process import application
+from tests.drivers.server import Server
+from tests.drivers.urls import at
 from zibaldone.errors import StorageFull
 from zibaldone.jobs.supervisor import BackgroundTask, Supervisor
 from zibaldone.web.app import App

@@ -8,8 +8,8 @@ import unicodedata
 import httpx2 as httpx
 import pytest
 
-from tests.server import Server
-from tests.web.urls import at, refusal
+from tests.drivers.server import Server
+from tests.drivers.urls import at, refusal
 
 
 @pytest.fixture

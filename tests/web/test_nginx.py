@@ -16,12 +16,22 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from tests.server import Server
-from tests.web.keys import Key, create_key
-from tests.web.mcp import BOTH, JSON, JSON_TYPE, MODERN, SSE, SSE_TYPE, Mcp, envelope_of, frames_of
-from tests.web.nginx import CONFIGURATION, HOST, Nginx
-from tests.web.slow_host import SlowHost
-from tests.web.urls import at, refusal
+from tests.drivers.keys import Key, create_key
+from tests.drivers.mcp import (
+    BOTH,
+    JSON,
+    JSON_TYPE,
+    MODERN,
+    SSE,
+    SSE_TYPE,
+    Mcp,
+    envelope_of,
+    frames_of,
+)
+from tests.drivers.nginx import CONFIGURATION, HOST, Nginx
+from tests.drivers.server import Server
+from tests.drivers.slow_host import SlowHost
+from tests.drivers.urls import at, refusal
 
 _log = logging.getLogger(__name__)
 

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from joserfc import jwt
 
-from tests.server import Server
-from tests.web.authorization_server import AuthorizationServer, new_key
-from tests.web.keys import create_key
-from tests.web.tokens import (
+from tests.drivers.authorization_server import AuthorizationServer, new_key
+from tests.drivers.keys import create_key
+from tests.drivers.server import Server
+from tests.drivers.tokens import (
     ALL_SCOPES,
     WELL_KNOWN,
     bearer,
@@ -28,7 +28,7 @@ from tests.web.tokens import (
     invalid,
     server_of,
 )
-from tests.web.urls import at, refusal
+from tests.drivers.urls import at, refusal
 from zibaldone.limits import TOKEN_LEEWAY_SECONDS
 
 

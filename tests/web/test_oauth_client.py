@@ -21,9 +21,9 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAu
 from mcp_types import CallToolResult
 from pydantic import AnyUrl
 
-from tests.server import Server
-from tests.web.authorization_server import AuthorizationServer
-from tests.web.tokens import server_of
+from tests.drivers.authorization_server import AuthorizationServer
+from tests.drivers.server import Server
+from tests.drivers.tokens import server_of
 
 CALLBACK = "http://localhost:1/callback"
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import httpx2 as httpx
 import pytest
 
-from tests.server import run_cli
-from tests.web.authorization_server import AuthorizationServer, new_key
-from tests.web.in_process import application
-from tests.web.tokens import bearer, forged, invalid, server_of
-from tests.web.urls import refusal
+from tests.drivers.authorization_server import AuthorizationServer, new_key
+from tests.drivers.in_process import application
+from tests.drivers.server import run_cli
+from tests.drivers.tokens import bearer, forged, invalid, server_of
+from tests.drivers.urls import refusal
 from zibaldone.errors import ConfigurationError
 
 

@@ -9,8 +9,8 @@ import httpx2 as httpx
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from tests.catalogues import OFFERED
-from tests.server import Server
+from tests.drivers.catalogues import OFFERED
+from tests.drivers.server import Server
 from zibaldone.tools.schema import result_schema
 from zibaldone.web.routes import ROUTES
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.server import Server
+from tests.drivers.server import Server
 
 
 class Wire:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.server import Server
-from tests.web.raw import exchange, raw_request
-from tests.web.urls import at, refusal
+from tests.drivers.raw import exchange, raw_request
+from tests.drivers.server import Server
+from tests.drivers.urls import at, refusal
 
 
 @pytest.fixture(scope="module")

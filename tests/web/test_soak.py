@@ -21,8 +21,8 @@ import httpx2 as httpx
 import psutil
 import pytest
 
-from tests.server import Server
-from tests.web.mcp import BOTH, JSON, MODERN, PATHS, SSE, Mcp, envelope_of, text_of
+from tests.drivers.mcp import BOTH, JSON, MODERN, PATHS, SSE, Mcp, envelope_of, text_of
+from tests.drivers.server import Server
 
 SECONDS = float(os.environ.get("SOAK_SECONDS", "8"))
 WARM_UP_SECONDS = 1.5

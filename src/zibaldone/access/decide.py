@@ -31,6 +31,12 @@ def require_document(principal: Principal, document_id: str) -> None:
         )
 
 
+def require_tool_of_profiles(principal: Principal, tool: str) -> None:
+    """A caller that is limited to profiles may call their tools only, whatever the way in."""
+    if principal.profiles is not None and tool not in principal.tools:
+        raise Forbidden(f"The profiles of this key do not have the tool {tool!r}.", tool=tool)
+
+
 def require_profile(principal: Principal, profile: str) -> None:
     if principal.profiles is not None and profile not in principal.profiles:
         raise Forbidden(f"This key may not use the profile {profile!r}.", profile=profile)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from zibaldone.access.principal import Effect, Principal, Tenant
+from zibaldone.access.principal import Effect, Principal, Tenant, as_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +15,7 @@ class ApiKey:
     label: str
     namespace: str
     path_prefix: str
+    """The folder it opens, maybe without its last slash; "" is everything."""
     effects: tuple[Effect, ...]
     profiles: tuple[str, ...] | None
     created_at_us: int
@@ -25,7 +26,7 @@ class ApiKey:
     def principal(self) -> Principal:
         return Principal(
             key_id=self.key_id,
-            tenant=Tenant(self.namespace, self.path_prefix),
+            tenant=Tenant(self.namespace, as_folder(self.path_prefix)),
             effects=frozenset(self.effects),
             profiles=None if self.profiles is None else frozenset(self.profiles),
         )

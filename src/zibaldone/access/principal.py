@@ -17,7 +17,7 @@ class Tenant:
 
     namespace: str = NAMESPACE_DEFAULT
     prefix: str = ""
-    """Only ids that start with this exist for the caller."""
+    """Only ids that start with this exist for the caller. That of a key or a token is a folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,15 @@ class Principal:
     effects: frozenset[Effect] = frozenset(EFFECTS)
     profiles: frozenset[str] | None = None
     """Profiles the caller may use; None means all."""
+    tools: frozenset[str] = frozenset()
+    """Names of the tools in `profiles`: where those are limited the caller may call no others."""
     by_token: bool = False
     """Authenticated by an access token, whose client can request more scopes."""
+
+
+def as_folder(prefix: str) -> str:
+    """The prefix with a slash at its end, so that "pub" does not open "public/"; "" is all."""
+    return prefix if not prefix or prefix.endswith("/") else prefix + "/"
 
 
 LOCAL = Principal(key_id="local")

@@ -23,7 +23,7 @@ def key() -> None:
     "--profile",
     "profiles",
     multiple=True,
-    help="Allow only this profile (repeatable).",
+    help="Allow only the tools of this profile (repeatable), over REST too.",
 )
 @click.option(
     "--effect",
@@ -32,7 +32,7 @@ def key() -> None:
     type=click.Choice(EFFECTS),
     help="Allow only this (repeatable); default: read, write and delete.",
 )
-@click.option("--prefix", default="", help="Allow only paths that start with this.")
+@click.option("--prefix", default="", help="Allow only documents in this folder.")
 @click.option("--expires", help="Lifetime such as 90d or 12h, or an ISO date and time.")
 @context.json_option
 @click.pass_obj

@@ -50,6 +50,8 @@ def history(
             context.echo_json(answer)
         else:
             click.echo(answer["diff"], nl=bool(answer["diff"]))
+            if answer["truncated"]:
+                click.echo("There are more changes; read both revisions to see them.", err=True)
         return
     with context.opened(options) as session:
         pages = list(history_pages(session, path, None if show_all else limit))

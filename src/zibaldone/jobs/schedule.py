@@ -108,8 +108,7 @@ def _next_or_none(schedule: Schedule, now_us: int) -> int | None:
     """None for a stored expression that is of no use: it must not stop the other schedules."""
     try:
         return next_run_us(schedule.cron, now_us)
-    except InvalidArgument as error:
-        _log.warning("schedule %s does not run: %s", schedule.name, error.message)
+    except InvalidArgument:
         return None
 
 
@@ -161,5 +160,9 @@ class Scheduler:
 
 
 def _is_due(schedule: Schedule, now_us: int) -> bool:
-    next_us = _next_or_none(schedule, now_us)
-    return next_us is not None and not now_us < schedule.next_run_at_us <= next_us
+    try:
+        next_us = next_run_us(schedule.cron, now_us)
+    except InvalidArgument as error:
+        _log.warning("schedule %s does not run: %s", schedule.name, error.message)
+        return False
+    return not now_us < schedule.next_run_at_us <= next_us

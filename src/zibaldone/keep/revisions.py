@@ -9,7 +9,7 @@ from zibaldone.keep.commit import Actor, commit, next_instant_us, vector_status
 from zibaldone.keep.update import require_revision
 from zibaldone.model.document import Document, Revision
 from zibaldone.store.port import Reader, Writer
-from zibaldone.text.difference import unified_diff
+from zibaldone.text.difference import UnifiedDiff, unified_diff
 
 
 def history(
@@ -39,7 +39,7 @@ def revision(reader: Reader | Writer, document_id: str, number: int) -> Revision
     return earlier
 
 
-def diff(reader: Reader, document_id: str, older: int, newer: int) -> str:
+def diff(reader: Reader, document_id: str, older: int, newer: int) -> UnifiedDiff:
     before, after = (revision(reader, document_id, number) for number in (older, newer))
     return unified_diff(before.body, after.body, f"{document_id}@{older}", f"{document_id}@{newer}")
 

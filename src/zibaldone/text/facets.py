@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from zibaldone.model.facets import Facets
 from zibaldone.model.instant import from_iso
+from zibaldone.text.normalize import normal_form
 
 _ANGLED = re.compile(r"<([^<>]+)>")
 
@@ -25,7 +25,7 @@ def facets_of(tags: Iterable[str], metadata: Mapping[str, Any], created_at_us: i
 
 def fold_tag(tag: str) -> str:
     """A tag as it is compared: however its accents, blanks and capitals were typed."""
-    return " ".join(unicodedata.normalize("NFC", tag).split()).casefold()
+    return " ".join(normal_form("NFC", tag).split()).casefold()
 
 
 def folded_tags(tags: Iterable[str] | None) -> tuple[str, ...] | None:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
 
-from zibaldone.limits import TERM_CHARS_MAX
+from zibaldone.limits import FOLDED_GROWTH_MAX, TERM_CHARS_MAX
+from zibaldone.text.normalize import normal_form
 
 STOP_WORDS = frozenset(  # a text reads better than 130 literals
     """a about above after again against all am an and any are as at be because been before being
@@ -156,8 +157,13 @@ def fold_case(text: str) -> str:
     """Compatibility forms unified, case folded, invisible joiners gone."""
     if text.isascii():
         return text.lower()
-    text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).casefold()
-    return unicodedata.normalize("NFKC", text)
+    chars_max = _folded_chars_max(text)
+    folded = _INVISIBLE.sub("", normal_form("NFKC", text)).casefold()[:chars_max]
+    return normal_form("NFKC", folded)[:chars_max]
+
+
+def _folded_chars_max(text: str) -> int:
+    return FOLDED_GROWTH_MAX * len(text) + TERM_CHARS_MAX
 
 
 def fold_accents(word: str) -> str:
@@ -168,8 +174,8 @@ def fold_accents(word: str) -> str:
 
 
 def _without_accents(word: str) -> str:
-    bare = _ACCENT.sub("", unicodedata.normalize("NFD", word.translate(_HIDE_SHORT_I)))
-    bare = unicodedata.normalize("NFC", bare).translate(_UNDECOMPOSED)
+    bare = _ACCENT.sub("", normal_form("NFD", word.translate(_HIDE_SHORT_I)))
+    bare = normal_form("NFC", bare).translate(_UNDECOMPOSED)
     return bare.translate(_SHOW_SHORT_I) or word
 
 
@@ -180,6 +186,7 @@ def aligned_fold(text: str) -> tuple[str, list[int]]:
     """`fold_case(text)`, and for each of its characters the place it has in `text`."""
     if text.isascii():
         return text.lower(), list(range(len(text) + 1))
+    chars_max = _folded_chars_max(text)
     folded: list[str] = []
     places: list[int] = []
     for match in _patterns(text).aligned.finditer(text):
@@ -192,6 +199,8 @@ def aligned_fold(text: str) -> tuple[str, list[int]]:
             piece = (_fold_case_cached if len(written) <= 8 else fold_case)(written)
             folded.append(piece)
             places += [start] * len(piece)
+        if len(places) > chars_max:
+            break
     places.append(len(text))
     return "".join(folded), places
 

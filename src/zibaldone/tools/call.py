@@ -8,12 +8,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+import types
+from collections.abc import Coroutine, Generator
 from typing import Any
 
 import orjson
 from pydantic import ValidationError
 
-from zibaldone.access.decide import require_effect
+from zibaldone.access.decide import require_effect, require_tool_of_profiles
 from zibaldone.errors import (
     DeadlineExceeded,
     Forbidden,
@@ -48,8 +50,7 @@ async def call_tool(
         if tool.document is not None and (path := tool.document(checked)) is not None:
             call.require_document(normalize.document_id(path))
         seconds_max = tool.seconds_max or call.runtime.limits.tool_seconds_max
-        async with asyncio.timeout(seconds_max):
-            answer = await tool.handler(call, checked)
+        answer = await _within(seconds_max, tool.handler(call, checked))
         if tool.effect != "read":
             call.runtime.wake()
         return answer
@@ -75,6 +76,37 @@ async def call_tool(
             _log_change(tool, call, arguments, outcome)
 
 
+async def _within(seconds_max: float, work: Coroutine[Any, Any, R]) -> R:
+    """Await `work`; TimeoutError once it has waited for too long.
+
+    Many calls are answered without ever waiting. They need no timer, which would cost as much as
+    checking their arguments.
+    """
+    try:
+        waits_for = work.send(None)
+    except StopIteration as done:
+        answer: R = done.value
+        return answer
+    async with asyncio.timeout(seconds_max):
+        return await _resumed(work, waits_for)
+
+
+@types.coroutine
+def _resumed(work: Coroutine[Any, Any, R], waits_for: Any) -> Generator[Any, Any, R]:
+    """The rest of a coroutine that was started by hand and waits for something."""
+    while True:
+        try:
+            try:
+                value = yield waits_for
+            except BaseException as problem:
+                waits_for = work.throw(problem)
+            else:
+                waits_for = work.send(value)
+        except StopIteration as done:
+            answer: R = done.value
+            return answer
+
+
 def require_tool(call: Call, tool: AnyTool) -> None:
     """Raise unless the caller may use this tool, whatever its arguments.
 
@@ -82,6 +114,7 @@ def require_tool(call: Call, tool: AnyTool) -> None:
     """
     if tool.is_local and not call.is_operator:
         raise Forbidden(f"{tool.name} is for the operator, on the server's own command line.")
+    require_tool_of_profiles(call.principal, tool.name)
     require_effect(call.principal, tool.effect)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from zibaldone.errors import ConfigurationError
@@ -36,6 +36,13 @@ class Catalogue:
 
     def of_profile(self, profile: Profile) -> tuple[AnyTool, ...]:
         return tuple(self.by_name[name] for name in profile.tools)
+
+    def tools_of(self, profiles: Iterable[str]) -> frozenset[str]:
+        """Names of the tools in any of these profiles; one that is not there has none."""
+        wanted = set(profiles)
+        return frozenset(
+            name for profile in self.profiles if profile.name in wanted for name in profile.tools
+        )
 
     def find(self, name: str) -> AnyTool | None:
         """A tool by its name, also written with underscores as /mcp-all lists it."""

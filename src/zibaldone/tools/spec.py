@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -112,7 +112,7 @@ class ToolSpec(Generic[A, R]):
     result: type[R]
     """A TypedDict: the shape of the answer. It is a promise, not checked at run time."""
     effect: Effect
-    handler: Callable[[Call, A], Awaitable[R]]
+    handler: Callable[[Call, A], Coroutine[Any, Any, R]]
     document: Callable[[A], str | None] | None = None
     """The path of the document that a call writes; a caller bound to a folder is refused outside
     it. None: the tool writes no document, or learns its path later (`Call.require_document`)."""

@@ -10,7 +10,7 @@ import hmac
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from zibaldone.access.decide import require_profile
 from zibaldone.access.key import ApiKey, secret_hash
@@ -19,6 +19,7 @@ from zibaldone.access.principal import LOCAL, Principal, Tenant
 from zibaldone.errors import InsufficientScope, NotFound, Unauthenticated
 from zibaldone.model.instant import now_us
 from zibaldone.store.port import Store
+from zibaldone.tools.catalogue import Catalogue
 from zibaldone.tools.profiles import Profile
 from zibaldone.web.http import HttpScope, header
 from zibaldone.web.resource import ProtectedResource
@@ -44,9 +45,10 @@ class AuthRules:
 
 
 class Authenticator:
-    def __init__(self, store: Store, rules: AuthRules) -> None:
+    def __init__(self, store: Store, rules: AuthRules, catalogue: Catalogue) -> None:
         self._store = store
         self._rules = rules
+        self._catalogue = catalogue
         self._keys: dict[bytes, ApiKey] = {}
         self._read_at_s = float("-inf")
 
@@ -89,7 +91,7 @@ class Authenticator:
         key = keys.get(digest)
         if key is not None and hmac.compare_digest(key.secret_hash, digest):
             if key.is_valid(now_us()):
-                return key.principal
+                return self._bound(key.principal)
             message = "The API key has expired or was revoked."
         elif resource is not None and self._rules.verify_token is not None:
             try:
@@ -101,6 +103,12 @@ class Authenticator:
         else:
             message = "The API key is unknown."
         raise _refusal(message, resource, profile, error="invalid_token")
+
+    def _bound(self, principal: Principal) -> Principal:
+        """The caller with the tools of the profiles that it is limited to."""
+        if principal.profiles is None:
+            return principal
+        return replace(principal, tools=self._catalogue.tools_of(principal.profiles))
 
     async def _current_keys(self) -> dict[bytes, ApiKey]:
         """All keys, also ended ones: after a key was revoked, keys are still required."""

@@ -137,7 +137,7 @@ def _tenant(claims: dict[str, Any]) -> Tenant:
         if not isinstance(value, str):
             raise Unauthenticated(f"The claim {name} of the token must be text.")
     try:
-        return Tenant(normalize.namespace(namespace), normalize.prefix(prefix, PREFIX_CLAIM))
+        return Tenant(normalize.namespace(namespace), normalize.folder(prefix, PREFIX_CLAIM))
     except InvalidArgument as problem:
         raise Unauthenticated(f"The claims of the token are invalid: {problem.message}") from None
 

@@ -110,11 +110,14 @@ class Rest:
     def _matching(self, start: str, routes: Sequence[Route]) -> Endpoint:
         """For paths with names in them, all of which start alike."""
         patterns = patterns_of(routes)
+        raw_start = start.encode()
 
         async def serve(scope: HttpScope, receive: Receive, send: Send) -> None:
-            raw = _raw_path(scope, start)
+            raw = _raw_path(scope, raw_start)
             method: str = scope["method"]
             for pattern in patterns:
+                if pattern.hint not in raw:
+                    continue
                 named = pattern.match(raw)
                 if named is None:
                     continue
@@ -139,16 +142,17 @@ class Rest:
     ) -> None:
         if route.tool is None:
             raise NotImplementedYet(route.refusal)
-        in_path = {name: _decoded(name, value, route.is_text) for name, value in named.items()}
+        is_text = route.is_text
+        in_path = {name: _decoded(name, value, is_text) for name, value in named.items()}
         arguments = _query(scope)
         tool = route.tool
         if route.prepare is not None:
             tool = route.prepare(arguments) or tool
-        if not route.is_text:
+        if not is_text:
             body = await read_body(receive, self._runtime.limits.request_body_bytes_max)
             arguments.update(parse_object(body) if body else {})
         arguments = _joined(arguments, in_path)
-        answer = await self._call(self._tools[tool], scope, arguments, from_text=route.is_text)
+        answer = await self._call(self._tools[tool], scope, arguments, from_text=is_text)
         is_new = answer.get("status") == "created"
         await send_json(scope, send, route.status if is_new else 200, answer)
 
@@ -174,8 +178,6 @@ class Pattern:
     is_shared: bool
 
     def match(self, raw: bytes) -> dict[str, bytes] | None:
-        if self.hint not in raw:
-            return None
         match = self.expression.fullmatch(raw)
         return None if match is None else match.groupdict()
 
@@ -220,12 +222,12 @@ def _by_method(routes: Iterable[Route]) -> dict[str, Route]:
     return by_method
 
 
-def _raw_path(scope: HttpScope, start: str) -> bytes:
+def _raw_path(scope: HttpScope, start: bytes) -> bytes:
     """The path as it was sent: an encoded slash does not part segments."""
     raw: bytes = scope.get("raw_path") or scope["path"].encode()
     # `/%64ocuments/…` leads here too, but what follows would not be where it is looked for.
-    if not raw.startswith(start.encode()):
-        raise NotFound(f"Nothing is served at this URL; write {start} plainly.")
+    if not raw.startswith(start):
+        raise NotFound(f"Nothing is served at this URL; write {start.decode()} plainly.")
     return raw.partition(b"?")[0]
 
 
@@ -233,7 +235,7 @@ def _decoded(name: str, value: bytes, is_text: bool) -> str | int:
     if name in _NUMBERS:
         return value.decode("ascii") if is_text else _whole_number(value)
     try:
-        return unquote_to_bytes(value).decode()
+        return (unquote_to_bytes(value) if b"%" in value else value).decode()
     except UnicodeDecodeError:
         raise BadRequest("The URL is not valid UTF-8.", field=name) from None
 
@@ -272,8 +274,8 @@ def _pairs(text: str) -> list[tuple[str, str]]:
 
 def _joined(arguments: dict[str, Any], in_path: dict[str, Any]) -> dict[str, Any]:
     """What the URL's path says cannot be said again, differently, beside it."""
-    if not in_path:
-        return arguments
+    if not arguments or not in_path:
+        return arguments or in_path
     taken = {*in_path, "document_id"} if "path" in in_path else in_path.keys()
     if not arguments.keys().isdisjoint(taken):
         raise BadRequest("The path is in the URL already.", field="path")

@@ -42,7 +42,7 @@ def build_application(
     serving = Serving(
         runtime=runtime,
         catalogue=catalogue,
-        authenticator=Authenticator(runtime.store, auth_rules),
+        authenticator=Authenticator(runtime.store, auth_rules, catalogue),
         gate=Gate(settings.limits.requests_max, settings.limits.requests_per_key_max),
         guard=GuardRules(
             body_bytes_max=settings.limits.request_body_bytes_max,

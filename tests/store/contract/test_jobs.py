@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.server import clean_environment
+from tests.drivers.server import clean_environment
 from tests.store.backends import Backend
 from tests.store.kept import EVERYTHING, Kept
 from zibaldone.access.principal import Tenant

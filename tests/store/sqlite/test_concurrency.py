@@ -15,7 +15,7 @@ import apsw
 import httpx2 as httpx
 import pytest
 
-from tests.server import Server, clean_environment
+from tests.drivers.server import Server, clean_environment
 from tests.store.kept import ACTOR, EVERYTHING, Kept
 from tests.store.sqlite.invariants import broken_invariants
 from zibaldone.keep.create import NewDocument, create

@@ -17,14 +17,14 @@ import apsw
 import httpx2 as httpx
 import pytest
 
-from tests.server import Server, clean_environment
+from tests.drivers.server import Server, clean_environment
 from tests.store.kept import Kept
 from tests.store.sqlite.invariants import broken_invariants
 from zibaldone.limits import Limits
 from zibaldone.store.open import DATABASE_NAME, open_store, store_url
 from zibaldone.store.sqlite.store import SqliteStore
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 ROUNDS = 8
 WRITES_PER_ROUND = 160
 CLIENTS = 4

@@ -18,7 +18,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from tests.server import COMMAND, Server, clean_environment, free_port, run_cli
+from tests.drivers.server import COMMAND, Server, clean_environment, free_port, run_cli
 from tests.store.kept import Kept
 from tests.store.sqlite.invariants import broken_invariants
 from zibaldone.errors import Internal, NotFound, StorageCorrupt, StorageFull, ZibaldoneError

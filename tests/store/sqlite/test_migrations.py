@@ -16,7 +16,7 @@ from typing import Any
 import apsw
 import pytest
 
-from tests.server import clean_environment
+from tests.drivers.server import clean_environment
 from tests.store.kept import Kept
 from tests.store.sqlite import schema_snapshot
 from tests.store.sqlite.schema_snapshot import schema_of

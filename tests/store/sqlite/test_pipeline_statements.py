@@ -10,8 +10,8 @@ from typing import Any, cast
 import apsw
 import pytest
 
-from tests.index.drained import drain, paragraphs, status
-from tests.index.embedders import Counting
+from tests.drivers.drained import drain, paragraphs, status
+from tests.drivers.embedders import Counting
 from tests.store.backends import Sqlite
 from tests.store.kept import Kept
 from zibaldone.index.reindex import fill

@@ -10,8 +10,8 @@ from typing import Any
 import apsw
 import pytest
 
-from tests.keep.runtimes import Caller, opened
-from tests.web.rag import CORPUS, SEARCHES, asking
+from tests.drivers.rag import CORPUS, SEARCHES, asking
+from tests.drivers.runtimes import Caller, opened
 from zibaldone import settings as configuration
 from zibaldone.wiring.runtime import build_runtime
 

@@ -73,6 +73,8 @@ class Diff(TypedDict):
     older: int
     newer: int
     diff: str
+    truncated: bool
+    """There are more changes than are shown."""
 
 
 class Restored(Written):
@@ -123,7 +125,7 @@ async def handle_revision(call: Call, given: DocumentRevision) -> WholeRevision:
 
 async def handle_diff(call: Call, given: DocumentDiff) -> Diff:
     document_id = normalize.document_id(given.path)
-    text = await call.runtime.store.read(
+    difference = await call.runtime.store.read(
         call.principal.tenant,
         lambda reader: revisions.diff(reader, document_id, given.older, given.newer),
     )
@@ -131,7 +133,8 @@ async def handle_diff(call: Call, given: DocumentDiff) -> Diff:
         "document_id": document_id,
         "older": given.older,
         "newer": given.newer,
-        "diff": text,
+        "diff": difference.text,
+        "truncated": difference.truncated,
     }
 
 

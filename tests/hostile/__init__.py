@@ -1,0 +1,1 @@
+"""What one caller can send to harm the others, and that it does not."""

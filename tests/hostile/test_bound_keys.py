@@ -1,0 +1,167 @@
+"""A key that is made for a profile, for effects or for a folder is bound to it on every way in."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2 as httpx
+import pytest
+
+from tests.drivers.keys import Key, create_key, key_command
+from tests.drivers.mcp import Mcp
+from tests.drivers.server import Server
+from zibaldone.access.key import ApiKey, secret_hash
+from zibaldone.access.principal import Tenant
+from zibaldone.limits import Limits
+from zibaldone.store.open import open_store, store_url
+from zibaldone.tools.built_in import TOOLS
+from zibaldone.tools.profiles import built_in
+from zibaldone.web.routes import ROUTES, Route
+
+PROFILES = {profile.name: profile for profile in built_in(TOOLS)}
+OLD_SECRET = "zib_made-before-prefixes-were-folders"
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    server: Server
+    keys: dict[str, Key]
+
+    def rest(self, name: str, method: str, url: str, **more: Any) -> httpx.Response:
+        return self.server.client.request(method, url, headers=self.keys[name].headers, **more)
+
+    def mcp(self, name: str, path: str = "/mcp") -> Mcp:
+        return Mcp(self.server.client, path, headers=self.keys[name].headers)
+
+
+@pytest.fixture(scope="module")
+def bound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bound]:
+    data = tmp_path_factory.mktemp("bound") / "data"
+    everything = ("--effect", "read", "--effect", "write", "--effect", "delete", "--effect")
+    keys = {
+        "full": create_key(data, *everything, "admin"),
+        "reader": create_key(data, "--effect", "read"),
+        "writer": create_key(data, "--effect", "write"),
+        "pub": create_key(data, "--prefix", "pub"),
+        "old": Key("key_old", OLD_SECRET),
+        **{
+            f"profile {name}": create_key(data, "--profile", name, *everything, "admin")
+            for name in PROFILES
+        },
+    }
+    _add_old_key(data)
+    with Server(data) as server:
+        bound = Bound(server, keys)
+        for path in ("pub", "pub/inside", "pubx/secret", "public"):
+            made = bound.rest("full", "POST", "/documents", json={"path": path, "content": "gnu"})
+            assert made.status_code == 201
+        yield bound
+
+
+def _add_old_key(data: Path) -> None:
+    """As a version stored one that took a prefix for any start of a path."""
+    key = ApiKey(
+        key_id="key_old",
+        secret_hash=secret_hash(OLD_SECRET),
+        label="",
+        namespace="default",
+        path_prefix="pub",
+        effects=("read", "write", "delete"),
+        profiles=None,
+        created_at_us=1,
+    )
+    store = open_store(store_url(data, ""), Limits())
+    asyncio.run(store.write(Tenant(), lambda writer: writer.api_keys.add(key)))
+    store.close()
+
+
+def _called(route: Route) -> tuple[str, str, dict[str, Any]]:
+    url = route.path.format(path="nowhere", revision=1, job_id="none")
+    return route.method, url, {} if route.is_text else {"json": {}}
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize(
+    "route", [route for route in ROUTES if route.tool], ids=lambda route: route.method + route.path
+)
+def test_over_rest_a_profile_opens_its_tools_only(bound: Bound, profile: str, route: Route) -> None:
+    method, url, more = _called(route)
+    answer = bound.rest(f"profile {profile}", method, url, **more)
+    tools = {route.tool}
+    if route.path == "/documents/{path}" and method == "GET":
+        tools = {"get_document_for_rewrite"}
+    if tools <= set(PROFILES[profile].tools):
+        assert answer.status_code != 403, answer.text
+    else:
+        assert answer.status_code == 403, answer.text
+        assert answer.json()["code"] == "FORBIDDEN"
+
+
+def test_a_key_for_the_read_only_profile_changes_nothing_over_rest(bound: Bound) -> None:
+    key = "profile readonly"
+    new = {"path": "pub/new", "content": "x"}
+    assert bound.rest(key, "POST", "/documents", json=new).status_code == 403
+    assert bound.rest(key, "DELETE", "/documents/pub/inside").status_code == 403
+    assert bound.rest(key, "GET", "/documents/pub/inside").json()["content"] == "gnu"
+    assert bound.rest("full", "GET", "/documents/pub/new").status_code == 404
+
+
+def test_resources_are_the_tools_that_read_them(bound: Bound) -> None:
+    """A profile without the tools that list and read documents does not read them as resources."""
+    rag = bound.mcp("profile rag", "/mcp-rag")
+    for method, params in (
+        ("resources/list", {}),
+        ("resources/read", {"uri": "zibaldone:///pub/inside"}),
+        (
+            "completion/complete",
+            {"ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "path", "value": ""}},
+        ),
+    ):
+        refusal = rag.error(method, params)
+        assert refusal["data"]["code"] == "FORBIDDEN"
+    readonly = bound.mcp("profile readonly", "/mcp-readonly")
+    assert readonly.result("resources/list", {})["resources"]
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "url", "given"),
+    [
+        ("reader", "POST", "/documents", {"path": "pub/x", "content": "x"}),
+        ("reader", "DELETE", "/documents/pub/inside", None),
+        ("reader", "POST", "/kb/cleanup-orphans", {}),
+        ("writer", "GET", "/documents/pub/inside", None),
+        ("writer", "GET", "/documents", None),
+        ("writer", "DELETE", "/documents/pub/inside", None),
+    ],
+)
+def test_effects_bind_over_rest(
+    bound: Bound, name: str, method: str, url: str, given: dict[str, str] | None
+) -> None:
+    answer = bound.rest(name, method, url, json=given)
+    assert answer.status_code == 403
+
+
+@pytest.mark.parametrize("name", ["pub", "old"])
+class TestFolders:
+    def test_a_prefix_is_a_folder(self, bound: Bound, name: str) -> None:
+        listed = bound.rest(name, "GET", "/documents").json()["items"]
+        assert [item["document_id"] for item in listed] == ["pub/inside"]
+        for path in ("pub", "pubx/secret", "public"):
+            assert bound.rest(name, "GET", f"/documents/{path}").status_code == 404
+            new = {"path": path, "content": "x", "upsert": True}
+            assert bound.rest(name, "POST", "/documents", json=new).status_code == 403
+            assert bound.rest(name, "DELETE", f"/documents/{path}").status_code in (403, 404)
+        assert bound.rest("full", "GET", "/documents/public").json()["content"] == "gnu"
+
+    def test_over_mcp_too(self, bound: Bound, name: str) -> None:
+        hits = bound.mcp(name).call("search_knowledge", query="gnu")["results"]
+        assert [hit["document_id"] for hit in hits] == ["pub/inside"]
+
+    def test_the_list_of_keys_says_so(self, bound: Bound, name: str) -> None:
+        keys = json.loads(key_command(bound.server.data, "list", "--json").output)["keys"]
+        assert {key["key_id"]: key["prefix"] for key in keys}[bound.keys[name].key_id] == "pub/"
