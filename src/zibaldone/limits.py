@@ -116,10 +116,10 @@ TAG_CHARS_MAX = 200
 """A tag is a short word or phrase."""
 
 LIST_LIMIT_DEFAULT = 50
-"""The seed's page size."""
+"""Documents on a page of a list, unless the caller says how many."""
 
 LIST_LIMIT_MAX = 100
-"""The seed's largest page."""
+"""Documents on a page of a list, at most."""
 
 LIST_OFFSET_MAX = 10_000
 """Skipping costs time for each row. Beyond this, use a cursor or a longer prefix."""
@@ -175,7 +175,7 @@ SEARCH_LIMIT_DEFAULT = 10
 """Hits of one search."""
 
 SEARCH_LIMIT_MAX = 50
-"""Hits of one search, at most (the seed's k_max)."""
+"""Hits of one search, at most."""
 
 SNIPPET_CHARS_MAX = 300
 """The part of a chunk that is returned with a hit."""
@@ -184,8 +184,7 @@ HIT_LABEL_CHARS_MAX = 200
 """Length to which search_knowledge cuts titles and heading trails; its answers are small."""
 
 CANDIDATES_MAX = 500
-"""Chunks that keyword or vector search may each contribute to a hybrid search (the seed's
-candidates_max)."""
+"""Chunks that keyword or vector search may each contribute to a hybrid search."""
 
 LEXICAL_EXACT_CHUNKS_MAX = 50_000
 """Up to this many chunks a keyword search ranks every chunk that contains any of the words."""
@@ -220,7 +219,7 @@ ECHO_CHARS_MAX = 200
 """Length to which an error message cuts a name it repeats."""
 
 RAG_SECONDS_MAX = 2.0
-"""One call of a rag tool (the seed: 250 to 2000 ms)."""
+"""One call of a rag tool."""
 
 QUERY_EMBED_SECONDS_MAX = 1.0
 """How long a search waits for the vector of its query before it uses keywords only."""
@@ -486,7 +485,7 @@ CHUNK_CHARS_MIN = 200
 """A shorter last chunk is joined to the one before."""
 
 CHUNK_SIZE_CHARS_DEFAULT = 4_000
-"""Size of the chunks of a source that is cut by size (the seed's value, like the next two)."""
+"""Size of the chunks of a source that is cut by size, unless its definition has one."""
 
 CHUNK_OVERLAP_CHARS_DEFAULT = 400
 """Overlap with the chunk before; with another size, a tenth of that."""
@@ -517,7 +516,7 @@ IMPORT_HOLD_SECONDS_MAX = 2.0
 """How long an import writes before it pauses to let other processes write."""
 
 IMPORT_PAUSE_SECONDS = 0.12
-"""Length of that pause. SQLite retries a busy file every 0.1 s, so a waiting process gets in."""
+"""Length of that pause: longer than any engine waits between two tries for a lock."""
 
 IMPORT_SECONDS_MAX = 300.0
 """One batch of an import, with the wait for a server that writes and for a slow disk."""

@@ -181,7 +181,7 @@ def test_metrics_have_the_lag_and_what_was_embedded(indexing: Server) -> None:
     assert after["vector_sync_lag_youngest_seconds"] == 0
     assert after["vector_sync_alert"] == 0
     assert after["zibaldone_vectors_pending"] == 0
-    more = "zibaldone_embedded_passages_total"
+    more = "zibaldone_embedded_chunks_total"
     assert after[more] - before[more] == 1
 
 

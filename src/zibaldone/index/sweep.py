@@ -5,8 +5,9 @@ Everything goes page by page: no step holds a snapshot, the write lock or much m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
+from typing import cast
 
 from typing_extensions import TypedDict
 
@@ -27,6 +28,8 @@ _SHOWN_MAX = 100
 
 
 class Counts(TypedDict):
+    """`IndexCounts` as an answer: the same names."""
+
     documents: int
     ready: int
     pending: int
@@ -83,18 +86,7 @@ class Cleanup(TypedDict):
 
 
 def _counts(counts: IndexCounts) -> Counts:
-    return {
-        "documents": counts.documents,
-        "ready": counts.ready,
-        "pending": counts.pending,
-        "skipped": counts.skipped,
-        "failed": counts.failed,
-        "chunks": counts.chunks,
-        "vectors": counts.vectors,
-        "missing": counts.missing,
-        "queued": counts.queued,
-        "parked": counts.parked,
-    }
+    return cast("Counts", asdict(counts))
 
 
 async def enqueue_missing(store: Store, model_id: int) -> int:
