@@ -11,6 +11,7 @@ from typing import TypeVar
 import apsw
 
 from zibaldone.access.principal import Tenant
+from zibaldone.errors import ZibaldoneError
 from zibaldone.limits import Limits
 from zibaldone.store.port import Reader, StoreCheck, Writer
 from zibaldone.store.sqlite.api_keys import ApiKeys
@@ -22,6 +23,7 @@ from zibaldone.store.sqlite.jobs import Jobs, Queue
 from zibaldone.store.sqlite.journal import Audit
 from zibaldone.store.sqlite.lexical import Lexical
 from zibaldone.store.sqlite.place import description_of
+from zibaldone.store.sqlite.probe import Probe
 from zibaldone.store.sqlite.readers import Readers
 from zibaldone.store.sqlite.schema import prepare
 from zibaldone.store.sqlite.sources import Sources
@@ -97,6 +99,7 @@ class SqliteStore:
         self._quick = Connection(path, wait_seconds_max=_QUICK_SECONDS_MAX)
         self._readers = Readers(path, wait)
         self._writer = WriterThread(path, wait)
+        self._probe = Probe(path, self._writer)
 
     @property
     def description(self) -> str:
@@ -140,6 +143,12 @@ class SqliteStore:
             lambda connection: connection.read(lambda raw: work(Upkeep(raw)), _SWEEP_SECONDS_MAX)
         )
 
+    def probe(self, work: Callable[[UpkeepPort], T]) -> T:
+        return self._probe.read(lambda raw: work(Upkeep(raw)))
+
+    def refused_write(self) -> ZibaldoneError | None:
+        return self._probe.refused_write()
+
     async def prepare_model(self, identity: str) -> None:
         def page(reader: Session) -> bool:
             return reader.vectors.load_page(identity)
@@ -156,3 +165,4 @@ class SqliteStore:
         self._writer.close()
         self._readers.close()
         self._quick.close()
+        self._probe.close()

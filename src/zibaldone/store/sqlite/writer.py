@@ -35,6 +35,8 @@ class WriterThread:
         self._connection = Connection(path, wait_seconds_max=wait_seconds_max)
         self._checkpoints = Checkpoints(self._connection)
         self._queue = WriteQueue()
+        self.refusal: StorageFull | None = None
+        """Why the last write that would have changed something was refused: there was no room."""
         self._thread = threading.Thread(target=self._run, name="zibaldone-writer", daemon=True)
         self._thread.start()
 
@@ -61,6 +63,7 @@ class WriterThread:
         """Acknowledge all of the group, each with its own outcome. False: there was no room."""
         raw = self._connection.raw
         begun = False
+        changes = raw.total_changes()
         taken: list[Write[Any]] = []
         outcomes: list[tuple[Write[Any], Any, BaseException | None]] = []
         try:
@@ -79,13 +82,23 @@ class WriterThread:
             # Where the lock was not to be had, those behind would wait as long and in vain.
             for job in taken if begun else group:
                 job.fail(as_storage_error(problem, self._path, code))
-            return not isinstance(as_storage_error(problem, self._path, code), StorageFull)
+            return self._note_refusal([as_storage_error(problem, self._path, code)])
+        if raw.total_changes() != changes:
+            self.refusal = None
+        has_room = self._note_refusal([failure for *_, failure in outcomes])
         for job, result, failure in outcomes:
             if failure is None:
                 job.future.set_result(result)
             else:
                 job.future.set_exception(failure)
-        return not any(isinstance(failure, StorageFull) for _, _, failure in outcomes)
+        return has_room
+
+    def _note_refusal(self, failures: list[BaseException | None]) -> bool:
+        """False where one of them says that there was no room."""
+        refusals = [failure for failure in failures if isinstance(failure, StorageFull)]
+        if refusals:
+            self.refusal = refusals[-1]
+        return not refusals
 
     def _attempt(self, job: Write[Any]) -> tuple[Any, BaseException | None]:
         """Run one write in a savepoint. Only a failure that cost the transaction is raised."""
