@@ -6,7 +6,8 @@ served at once, however long the queue of another is.
 
 A place cannot be taken back from work that runs, so none of what follows may be held by one share:
 
-- `per_share` bounds how many places one share holds;
+- `per_share` bounds how many places one share holds, `beside_others` how many while others are
+  about;
 - `extra` places beyond the ordinary ones are only for shares that hold none;
 - with `rest_factor`, a share whose work took long rests in proportion before its next turn, as long
   as others are about. Where there is one place only (a writer), this is what leaves it free.
@@ -14,12 +15,14 @@ A place cannot be taken back from work that runs, so none of what follows may be
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections import deque
 from collections.abc import Container
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from zibaldone.access.share import BACKGROUND
+from zibaldone.access.share import BACKGROUND, current_share
 
 T = TypeVar("T")
 
@@ -61,10 +64,17 @@ class Turns(Generic[T]):
     """Not safe for threads: whoever shares it holds a lock. `now_s` is a monotonic clock."""
 
     def __init__(
-        self, places: int, *, per_share: int = 1, extra: int = 0, rest_factor: float = 0.0
+        self,
+        places: int,
+        *,
+        per_share: int = 1,
+        beside_others: int = 1,
+        extra: int = 0,
+        rest_factor: float = 0.0,
     ) -> None:
         self._places = places
         self._per_share = per_share
+        self._beside_others = beside_others
         self._extra = extra
         self._rest_factor = rest_factor
         self._shares: dict[str, _Share[T]] = {}
@@ -110,7 +120,7 @@ class Turns(Generic[T]):
         """
         best: tuple[int, float, str] | None = None
         for name, share in self._shares.items():
-            if not share.waiting or not self._has_place(share):
+            if not share.waiting or not self._has_place(name, share, now_s):
                 continue
             if long_from is not None and share.typical_s > SMALL_SECONDS and name not in long_from:
                 continue
@@ -165,10 +175,12 @@ class Turns(Generic[T]):
         """Whether another share waits."""
         return any(share.waiting for other, share in self._shares.items() if other != name)
 
-    def _has_place(self, share: _Share[T]) -> bool:
+    def _has_place(self, name: str, share: _Share[T], now_s: float) -> bool:
         if share.held == 0:
             return self._taken < self._places + self._extra
-        return self._taken < self._places and share.held < self._per_share
+        if self._taken >= self._places or share.held >= self._per_share:
+            return False
+        return share.held < self._beside_others or not self._others_present(name, now_s)
 
     def _others_present(self, name: str, now_s: float) -> bool:
         return any(
@@ -179,3 +191,40 @@ class Turns(Generic[T]):
 
     def _forget_idle(self) -> None:
         self._shares = {name: share for name, share in self._shares.items() if share.is_busy}
+
+
+class TaskTurns:
+    """Turns for the tasks of one event loop: `async with turns: …`, once in a task at a time."""
+
+    def __init__(self, turns: Turns[asyncio.Future[None]]) -> None:
+        self._turns = turns
+        self._started_s: dict[asyncio.Task[Any] | None, tuple[str, float]] = {}
+
+    async def __aenter__(self) -> None:
+        share = current_share()
+        granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._turns.add(share, granted)
+        self._grant()
+        try:
+            await granted
+        except asyncio.CancelledError:
+            if not self._turns.discard(share, granted):
+                self._give_back(share, 0.0)
+            raise
+        self._started_s[asyncio.current_task()] = (share, time.monotonic())
+
+    async def __aexit__(self, *_: object) -> None:
+        share, started_s = self._started_s.pop(asyncio.current_task())
+        self._give_back(share, time.monotonic() - started_s)
+
+    def _give_back(self, share: str, seconds: float) -> None:
+        self._turns.give_back(share, seconds, time.monotonic())
+        self._grant()
+
+    def _grant(self) -> None:
+        while (taken := self._turns.take(time.monotonic())) is not None:
+            share, granted = taken
+            if granted.cancelled():
+                self._turns.give_back(share, 0.0, time.monotonic())
+            else:
+                granted.set_result(None)

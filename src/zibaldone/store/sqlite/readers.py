@@ -1,13 +1,14 @@
 """The reader threads: each has a connection, and their time is shared fairly (`access.turns`).
 
 SQLite releases the interpreter while it searches, so a few readers use the other cores. One share
-holds three of the four at most, and whoever holds none gets one of four more: a short read waits
-for long ones only where eight callers have one each.
+holds three of the four at most, and half of the cores while others read. Whoever holds none gets
+one of four more: a short read waits for long ones only where eight callers have one each.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -42,7 +43,10 @@ class Readers:
         self._path = path
         self._wait_seconds_max = wait_seconds_max
         self._turns: Turns[_Read[Any]] = Turns(
-            _READERS, per_share=_READERS - 1, extra=_READERS_EXTRA
+            _READERS,
+            per_share=_READERS - 1,
+            beside_others=max(1, min(_READERS - 1, (os.cpu_count() or 1) // 2)),
+            extra=_READERS_EXTRA,
         )
         self._changed = threading.Condition()
         self._threads: set[threading.Thread] = set()
