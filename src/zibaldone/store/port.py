@@ -445,7 +445,7 @@ class QueueWrites(Protocol):
         ...
 
     def retry(self, job_id: str) -> Job | None:
-        """Queue a parked, cancelled or waiting job anew, due at once and with nothing counted.
+        """Queue a parked, cancelled or waiting job again, due at once and with nothing counted.
 
         Attempts, crashes, error, progress and the request to cancel are cleared. A job that runs or
         is done, or whose unique key another queued or running job has by now, stays as it is.
