@@ -17,7 +17,7 @@ from zibaldone.index import metrics
 from zibaldone.limits import INDEX_LAG_ALERT_SECONDS, INDEX_SWEEP_DOCUMENTS
 from zibaldone.model.instant import now_us
 from zibaldone.store.port import Store
-from zibaldone.store.upkeep import IndexCounts, Upkeep
+from zibaldone.store.upkeep import IndexCounts, PendingLag, Upkeep
 
 _WRITTEN_AT_ONCE = 500
 """Rows changed in one transaction: others write in between."""
@@ -135,7 +135,11 @@ class Lag:
 
 
 async def lag(store: Store) -> Lag:
-    waiting = await store.upkeep(lambda work: work.consistency.lag(), write=False)
+    return measured_lag(await store.upkeep(lambda work: work.consistency.lag(), write=False))
+
+
+def measured_lag(waiting: PendingLag) -> Lag:
+    """The lag as ages; the metrics show it too."""
     at_us = now_us()
 
     def age(instant_us: int | None) -> float:

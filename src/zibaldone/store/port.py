@@ -95,6 +95,7 @@ import orjson
 
 from zibaldone.access.key import ApiKey
 from zibaldone.access.principal import Tenant
+from zibaldone.errors import ZibaldoneError
 from zibaldone.model.chunk import ChunkChanges, ChunkView, StoredChunk
 from zibaldone.model.document import Document, DocumentHead, DocumentPart, Revision
 from zibaldone.model.facets import Facets
@@ -565,6 +566,18 @@ class Store(Protocol):
         `work` may run more than once, so it has no side effects. What it reads by id is locked
         until the commit.
         """
+        ...
+
+    def probe(self, work: Callable[[Upkeep], T]) -> T:
+        """Read in the calling thread, on a connection of its own, in PROBE_SECONDS_MAX at most.
+
+        It tells whether the store can be read, however busy its other readers are. One thread at a
+        time may call this and `refused_write`.
+        """
+        ...
+
+    def refused_write(self) -> ZibaldoneError | None:
+        """Why the store takes no writes at present (its disk is full), or None where it does."""
         ...
 
     async def upkeep(self, work: Callable[[Upkeep], T], *, write: bool = True) -> T:

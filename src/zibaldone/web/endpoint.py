@@ -1,4 +1,4 @@
-"""The MCP endpoint over HTTP: authenticate → negotiate → read → admit → dispatch → frame.
+"""The MCP endpoint over HTTP: authenticate → read → negotiate → admit → dispatch → frame.
 
 Stateless: nothing is kept between requests, so a restart ends no session.
 """
@@ -40,7 +40,6 @@ from zibaldone.web.http import (
     Receive,
     Send,
     header,
-    read_body,
     request_id,
     send_body,
     send_error,
@@ -98,11 +97,11 @@ class McpEndpoint:
         match scope["method"]:
             case "POST":
                 call = Call(self._runtime, principal, request_id(scope))
-                self._gate.enter(principal)
+                admission = await self._gate.admit(principal, scope, receive)
                 try:
-                    await self._post(scope, receive, send, call)
+                    await self._post(scope, receive, send, call, admission.body)
                 finally:
-                    self._gate.leave(principal)
+                    self._gate.leave(admission)
             case "GET" | "HEAD":
                 await self._info(scope, send)
             case "DELETE":
@@ -121,14 +120,15 @@ class McpEndpoint:
         else:
             await send_json(scope, send, 200, self._surface.info())
 
-    async def _post(self, scope: HttpScope, receive: Receive, send: Send, call: Call) -> None:
+    async def _post(
+        self, scope: HttpScope, receive: Receive, send: Send, call: Call, body: bytes
+    ) -> None:
         accept = parse_accept(_accept(scope))
         exchange = Exchange(scope, receive, send, accept.format, accept.wants_sse, call)
-        if accept.is_unsupported:
+        if accept.is_unsupported and not _is_silent(body):
             refusal = error_envelope(None, ProtocolError(PARSE_ERROR, ACCEPTABLE))
             await exchange.respond(refusal, 406)
             return
-        body = await read_body(receive, self._runtime.limits.request_body_bytes_max)
         value: Any = None
         try:
             value = parse_body(body)
@@ -203,6 +203,16 @@ def _accept(scope: HttpScope) -> str | None:
     """The Accept header, joined if it was sent in several lines."""
     lines = [value for name, value in scope["headers"] if name == b"accept"]
     return b",".join(lines).decode("latin-1") if lines else None
+
+
+def _is_silent(body: bytes) -> bool:
+    """Whether it is a notification, or several: their answer has no body that could be unwanted."""
+    try:
+        value = parse_body(body)
+        values = value if isinstance(value, list) else [value]
+        return bool(values) and not any(parse_message(one).is_request for one in values)
+    except ProtocolError:
+        return False
 
 
 def _header_version(exchange: Exchange) -> Version:

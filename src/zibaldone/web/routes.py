@@ -95,6 +95,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/jobs/{job_id}", "get_job"),
     Route("POST", "/jobs/{job_id}/cancel", "cancel_job"),
     Route("POST", "/jobs/{job_id}/retry", "retry_job"),
+    Route("GET", "/live"),
     Route("GET", "/health"),
     Route("GET", "/metrics"),
     Route("GET", "/openapi.json"),
