@@ -85,14 +85,6 @@ class Turns(Generic[T]):
         """How many wait."""
         return sum(len(share.waiting) for share in self._shares.values())
 
-    @property
-    def takeable(self) -> int:
-        """How many of those who wait there is a place for; at times one or two too many."""
-        wanted = sum(
-            min(len(share.waiting), self._per_share - share.held) for share in self._shares.values()
-        )
-        return min(wanted, self._places + self._extra - self._taken)
-
     def add(self, name: str, item: T) -> None:
         share = self._shares.get(name)
         if share is None:

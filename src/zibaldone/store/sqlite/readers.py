@@ -14,7 +14,9 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from zibaldone.access.share import current_share
@@ -38,6 +40,9 @@ class _Read(Generic[T]):
     is_abandoned: bool = False
 
 
+_Inbox = SimpleQueue[_Read[Any] | None]
+
+
 class Readers:
     def __init__(self, path: Path, wait_seconds_max: float) -> None:
         self._path = path
@@ -48,14 +53,12 @@ class Readers:
             beside_others=max(1, min(_READERS - 1, (os.cpu_count() or 1) // 2)),
             extra=_READERS_EXTRA,
         )
-        self._changed = threading.Condition()
-        self._threads: set[threading.Thread] = set()
+        self._lock = threading.Lock()
+        self._threads: list[threading.Thread] = []
+        self._idle: list[_Inbox] = []
+        """Of threads that wait, each for the next read or for None, which ends it."""
         # Opened now, while there are files to be had; the extra ones when they are needed.
         self._unused = [self._connect() for _ in range(_READERS)]
-        self._idle = 0
-        """Threads that wait and were not woken."""
-        self._coming = 0
-        """Threads that were woken or started and have not taken a turn yet."""
         self._closed = False
 
     async def run(self, work: Callable[[Connection], T]) -> T:
@@ -64,110 +67,104 @@ class Readers:
         Cancelled, it leaves the queue at once; what already runs is interrupted.
         """
         read = _Read(current_share(), work, Future())
-        self._submit(read)
+        with self._lock:
+            if self._closed:
+                raise StorageUnavailable("The store is closed.")
+            self._turns.add(read.share, read)
+            self._hand_out()
         try:
             return await asyncio.wrap_future(read.future)
         except asyncio.CancelledError:
             self._abandon(read)
             raise
 
-    def _submit(self, read: _Read[Any]) -> None:
-        with self._changed:
-            if self._closed:
-                raise StorageUnavailable("The store is closed.")
-            self._turns.add(read.share, read)
-            self._rouse()
+    def close(self) -> None:
+        """Finish the reads that were begun or wait; later ones are refused."""
+        with self._lock:
+            self._closed = True
+            for inbox in self._idle:
+                inbox.put(None)
+            self._idle.clear()
+        for thread in self._threads:
+            thread.join()
+        for connection in self._unused:
+            connection.close()
 
-    def _rouse(self) -> None:
-        """Wake or start a thread, if there is a place for one of those who wait."""
-        if self._turns.takeable <= self._coming:
-            return
-        if self._idle:
-            self._idle -= 1
-            self._changed.notify()
-        elif len(self._threads) < _READERS + _READERS_EXTRA:
-            thread = threading.Thread(target=self._run, name="zibaldone-reader", daemon=True)
-            self._threads.add(thread)
-            thread.start()
-        else:
-            return
-        self._coming += 1
+    def _hand_out(self) -> None:
+        """Give a thread to everybody whose turn it is; there are as many threads as places."""
+        while (read := self._take()) is not None:
+            if self._idle:
+                self._idle.pop().put(read)
+            else:
+                thread = threading.Thread(
+                    target=self._run, args=(read,), name="zibaldone-reader", daemon=True
+                )
+                self._threads.append(thread)
+                thread.start()
+
+    def _take(self) -> _Read[Any] | None:
+        taken = self._turns.take(time.monotonic())
+        return None if taken is None else taken[1]
 
     def _abandon(self, read: _Read[Any]) -> None:
-        with self._changed:
+        with self._lock:
             read.is_abandoned = True
             self._turns.discard(read.share, read)
             if read.connection is not None:
                 read.connection.expire()
 
-    def _run(self) -> None:
+    def _run(self, first: _Read[Any]) -> None:
+        inbox: _Inbox = SimpleQueue()
         connection: Connection | None = None
-        with self._changed:
-            self._coming -= 1
+        read: _Read[Any] | None = first
+        del first
         try:
-            while True:
-                read = self._next()
-                if read is None:
-                    return
-                started_s = time.monotonic()
-                try:
-                    connection = connection or self._taken_or_opened()
-                    self._attempt(read, connection)
-                except BaseException as problem:
-                    read.future.set_exception(problem)
-                now_s = time.monotonic()
-                with self._changed:
-                    self._turns.give_back(read.share, now_s - started_s, now_s)
-                    self._rouse()
-                del read  # an idle thread keeps no result alive
+            while read is not None:
+                read, connection = self._serve(read, connection, inbox)
+                if read is None:  # nothing of the last one stays alive while the thread waits
+                    read = inbox.get()
         finally:
             if connection is not None:
                 connection.close()
 
+    def _serve(
+        self, read: _Read[Any], connection: Connection | None, inbox: _Inbox
+    ) -> tuple[_Read[Any] | None, Connection | None]:
+        """Run one read, on a connection that is opened for the first; give the next."""
+        started_s = time.monotonic()
+        tell: Callable[[], None] | None = None
+        if read.future.set_running_or_notify_cancel():
+            try:
+                connection = read.connection = connection or self._taken_or_opened()
+                if read.is_abandoned:
+                    raise DeadlineExceeded("Nobody waits for this read any more.")
+                tell = partial(read.future.set_result, read.work(connection))
+            except BaseException as problem:
+                tell = partial(read.future.set_exception, problem)
+        following = self._finish(read, time.monotonic() - started_s, inbox)
+        if tell is not None:
+            tell()
+        return following, connection
+
+    def _finish(self, read: _Read[Any], seconds: float, inbox: _Inbox) -> _Read[Any] | None:
+        """Give the place back, and take the next turn. None: the inbox gets it."""
+        with self._lock:
+            read.connection = None
+            self._turns.give_back(read.share, seconds, time.monotonic())
+            following = self._take()
+            if following is not None:
+                self._hand_out()  # others may have waited for this one to end, too
+            elif self._closed:
+                inbox.put(None)
+            else:
+                self._idle.append(inbox)
+            return following
+
     def _taken_or_opened(self) -> Connection:
-        with self._changed:
+        with self._lock:
             if self._unused:
                 return self._unused.pop()
         return self._connect()
 
     def _connect(self) -> Connection:
         return Connection(self._path, wait_seconds_max=self._wait_seconds_max)
-
-    def _attempt(self, read: _Read[T], connection: Connection) -> None:
-        with self._changed:
-            if read.is_abandoned:
-                raise DeadlineExceeded("Nobody waits for this read any more.")
-            read.connection = connection
-        try:
-            result = read.work(connection)
-        finally:
-            with self._changed:
-                read.connection = None
-        read.future.set_result(result)
-
-    def _next(self) -> _Read[Any] | None:
-        """Wait for a turn. None: the thread is to end."""
-        with self._changed:
-            while True:
-                while (taken := self._turns.take(time.monotonic())) is not None:
-                    share, read = taken
-                    if read.future.set_running_or_notify_cancel():
-                        return read
-                    self._turns.give_back(share, 0.0, time.monotonic())
-                if self._closed:
-                    return None
-                self._idle += 1
-                self._changed.wait()
-                if not self._closed:
-                    self._coming -= 1
-
-    def close(self) -> None:
-        """Finish the reads that were begun or wait; later ones are refused."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
-            threads = list(self._threads)
-        for thread in threads:
-            thread.join()
-        for connection in self._unused:
-            connection.close()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Container, Generator, Iterator
 from concurrent.futures import Future
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
+from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
 import apsw
@@ -46,25 +47,34 @@ class Write(Generic[T]):
 
 
 class WriteQueue:
+    """For one thread that takes the writes, and any that put them."""
+
     def __init__(self) -> None:
         self._turns: Turns[Write[Any]] = Turns(1, rest_factor=_REST_FACTOR)
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._wakes: SimpleQueue[None] = SimpleQueue()
+        self._waits = False
         self._closed = False
 
     def put(self, write: Write[Any]) -> None:
-        with self._changed:
+        with self._lock:
             if self._closed:
                 write.future.set_exception(StorageUnavailable("The store is closed."))
                 return
             self._turns.add(write.share, write)
-            self._changed.notify()
+            self._wake()
         write.future.add_done_callback(lambda _: self._leave(write))
 
     def close(self) -> None:
         """Refuse further writes; those that wait are still taken."""
-        with self._changed:
+        with self._lock:
             self._closed = True
-            self._changed.notify()
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._waits:
+            self._waits = False
+            self._wakes.put(None)
 
     def groups(self) -> Iterator[Iterator[Write[Any]]]:
         """The writes of each commit. Waits for more, and ends when the queue is closed and empty.
@@ -72,87 +82,81 @@ class WriteQueue:
         The time until the next group is asked for is that of the commit.
         """
         while (first := self._wait()) is not None:
-            group = _Group(self, first)
-            with closing(group.writes()) as writes:
+            group = _Group(first.share)
+            with closing(self._group(group, first)) as writes:
                 yield writes
-            group.charge_commit()
-            del first, group, writes  # what waits for the next one keeps nothing of this one alive
+            if group.long_from is not None:
+                # A long write is also the reason for a long commit and for a checkpoint.
+                with self._lock:
+                    now_s = time.monotonic()
+                    self._turns.charge(group.long_from, now_s - group.ended_s, now_s)
+            del first, writes  # what waits for the next one keeps nothing of this one alive
 
     def _wait(self) -> Write[Any] | None:
-        with self._changed:
-            while (write := self._take()) is None:
-                if self._closed:
-                    return None
-                self._changed.wait(self._turns.rest_seconds(time.monotonic()) and _LOOK_SECONDS)
-            return write
+        while True:
+            with self._lock:
+                write = self._take()
+                if write is not None or self._closed:
+                    return write
+                is_resting = self._turns.rest_seconds(time.monotonic()) is not None
+                self._waits = True
+            with suppress(Empty):
+                self._wakes.get(timeout=_LOOK_SECONDS if is_resting else None)
 
-    def _take(self, **options: Any) -> Write[Any] | None:
+    def _take(self, long_from: Container[str] | None = None) -> Write[Any] | None:
         now_s = float("inf") if self._closed else time.monotonic()  # nobody rests at the end
-        taken = self._turns.take(now_s, **options)
+        taken = self._turns.take(now_s, long_from=long_from)
         return None if taken is None else taken[1]
 
-    def take_beside(self, shares: set[str]) -> Write[Any] | None:
-        """A write that may share a commit with those of `shares`: no long one with another's."""
-        with self._changed:
-            return self._take(long_from=shares if len(shares) == 1 else set())
-
-    def has_others(self, share: str) -> bool:
-        with self._changed:
-            return self._turns.waits_beside(share)
-
-    def give_back(self, write: Write[Any], seconds: float, worked_s: float) -> None:
-        with self._changed:
-            self._turns.give_back(write.share, seconds, time.monotonic(), worked_s=worked_s)
-
-    def charge(self, share: str, seconds: float) -> None:
-        with self._changed:
-            self._turns.charge(share, seconds, time.monotonic())
-
-    def _leave(self, write: Write[Any]) -> None:
-        """A write that was cancelled leaves the queue at once."""
-        if write.future.cancelled():
-            with self._changed:
-                self._turns.discard(write.share, write)
-
-
-class _Group:
-    """The writes of one commit, each taken from the queue only when its turn comes."""
-
-    def __init__(self, queue: WriteQueue, first: Write[Any]) -> None:
-        self._queue = queue
-        self._first = first
-        self._shares = {first.share}
-        self._long: str | None = None
-        """Whose write took long."""
-        self._ended_s = 0.0
-
-    def writes(self) -> Generator[Write[Any]]:
+    def _group(self, group: _Group, first: Write[Any]) -> Generator[Write[Any]]:
+        """Each write is taken from the queue only when its turn comes."""
         started_s = time.monotonic()
-        write: Write[Any] | None = self._first
-        left = _WRITES_PER_COMMIT_MAX
+        write: Write[Any] | None = first
+        del first
         while write is not None:
             # CPU time tells a long write from a short one on a busy machine.
             begun_s, begun_cpu_s = time.monotonic(), time.thread_time()
             try:
                 yield write
             finally:
-                self._ended_s, worked_s = time.monotonic(), time.thread_time() - begun_cpu_s
-                self._queue.give_back(write, self._ended_s - begun_s, worked_s)
+                group.ended_s, worked_s = time.monotonic(), time.thread_time() - begun_cpu_s
+                group.size += 1
                 if worked_s >= LONG_SECONDS:
-                    self._long = write.share
-            left -= 1
-            if not left or self._ended_s - started_s > self._seconds_max():
-                return
-            write = self._queue.take_beside(self._shares)
-            if write is not None:
-                self._shares.add(write.share)
+                    group.long_from = write.share
+                with self._lock:
+                    self._turns.give_back(
+                        write.share, group.ended_s - begun_s, group.ended_s, worked_s=worked_s
+                    )
+            with self._lock:  # not in `finally`: whoever ends the group early takes nothing more
+                write = self._next(group, group.ended_s - started_s)
 
-    def _seconds_max(self) -> float:
-        if len(self._shares) > 1 or self._queue.has_others(self._first.share):
-            return _MIXED_GROUP_SECONDS_MAX
-        return _GROUP_SECONDS_MAX
+    def _next(self, group: _Group, seconds: float) -> Write[Any] | None:
+        """A write that may share the commit: no long one with somebody else's."""
+        shares = group.shares
+        is_mixed = len(shares) > 1 or self._turns.waits_beside(next(iter(shares)))
+        seconds_max = _MIXED_GROUP_SECONDS_MAX if is_mixed else _GROUP_SECONDS_MAX
+        if group.size >= _WRITES_PER_COMMIT_MAX or seconds > seconds_max:
+            return None
+        write = self._take(long_from=shares if len(shares) == 1 else ())
+        if write is not None:
+            shares.add(write.share)
+        return write
 
-    def charge_commit(self) -> None:
-        """A long write is also the reason for a long commit and for a checkpoint."""
-        if self._long is not None:
-            self._queue.charge(self._long, time.monotonic() - self._ended_s)
+    def _leave(self, write: Write[Any]) -> None:
+        """A write that was cancelled leaves the queue at once."""
+        if write.future.cancelled():
+            with self._lock:
+                self._turns.discard(write.share, write)
+
+
+class _Group:
+    """What is known of the writes of one commit."""
+
+    __slots__ = ("ended_s", "long_from", "shares", "size")
+
+    def __init__(self, share: str) -> None:
+        self.shares = {share}
+        self.size = 0
+        self.ended_s = 0.0
+        self.long_from: str | None = None
+        """Whose write took long."""
