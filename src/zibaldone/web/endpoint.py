@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from zibaldone.errors import InsufficientScope, MethodNotAllowed
@@ -129,6 +129,7 @@ class McpEndpoint:
             await exchange.respond(refusal, 406)
             return
         body = await read_body(receive, self._runtime.limits.request_body_bytes_max)
+        exchange.call = replace(call, request_bytes=len(body))
         value: Any = None
         try:
             value = parse_body(body)
