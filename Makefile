@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: setup serve test check bench format docs conformance fuzz soak
+.PHONY: setup serve test check bench format docs conformance fuzz kills soak
 
 setup: $(STAMP)
 
@@ -42,9 +42,16 @@ bench: setup
 conformance: setup
 	$(BIN)/python -m tests.clients.conformance
 
-# The long forms of two tests, for a night: 100 000 fuzzed requests, ten minutes of mixed load.
+# For a night. What each does, and the variables that make it shorter, is told in its module.
+# FUZZ_CASES, FUZZ_SOCKET_CASES, FUZZ_SEED, FUZZ_SECONDS: tests/nightly/fuzz.py
 fuzz: setup
-	FUZZ_CASES=100000 $(BIN)/python -m pytest tests/protocol/test_fuzz.py --timeout 7200
+	$(BIN)/python -m tests.nightly.fuzz
+	FUZZ_OPENAPI_EXAMPLES=$${FUZZ_OPENAPI_EXAMPLES:-200} $(BIN)/python -m pytest tests/nightly/test_openapi.py
 
+# KILLS, KILLS_SECONDS, KILLS_STATE: tests/nightly/kills.py
+kills: setup
+	$(BIN)/python -m tests.nightly.kills
+
+# SOAK_SECONDS, SOAK_HOSTILE: tests/nightly/test_soak.py
 soak: setup
-	SOAK_SECONDS=600 $(BIN)/python -m pytest tests/web/test_soak.py --timeout 1200 -s
+	SOAK_SECONDS=$${SOAK_SECONDS:-3600} $(BIN)/python -m pytest tests/nightly/test_soak.py -s

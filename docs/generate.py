@@ -99,7 +99,7 @@ def settings_page() -> str:
         "|---|---|---|---|",
     ]
     for setting in settings.SETTINGS:
-        default = "(by platform)" if setting.name == "data" else f"`{_shown(setting.default)}`"
+        default = "(by platform)" if setting.name == "data" else f"`{_as_code(setting.default)}`"
         lines.append(
             f"| `{setting.name}` | `{settings.ENV_PREFIX}{setting.name.upper()}` | {default} "
             f"| {_cell(setting.help)} |"
@@ -107,7 +107,7 @@ def settings_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _shown(default: Any) -> str:
+def _as_code(default: Any) -> str:
     return "[]" if default == () else str(default)
 
 

@@ -9,13 +9,16 @@
     │   ├── InsufficientScope             INSUFFICIENT_SCOPE      403
     │   ├── NotFound                      NOT_FOUND               404
     │   ├── MethodNotAllowed              METHOD_NOT_ALLOWED      405
+    │   ├── RequestTimeout                REQUEST_TIMEOUT         408
     │   ├── Conflict                      CONFLICT                409
     │   ├── Ambiguous                     AMBIGUOUS               409
     │   ├── NotFoundInContent             NOT_FOUND_IN_CONTENT    409
     │   ├── PayloadTooLarge               PAYLOAD_TOO_LARGE       413
+    │   ├── UrlTooLong                    URL_TOO_LONG            414
     │   ├── MisdirectedRequest            MISDIRECTED_REQUEST     421
     │   ├── LimitExceeded                 LIMIT_EXCEEDED          422
     │   ├── TooManyRequests               TOO_MANY_REQUESTS       429
+    │   ├── HeadersTooLarge               HEADERS_TOO_LARGE       431
     │   └── ResponseTooLarge              RESPONSE_TOO_LARGE      422
     ├── ServiceError                      the operator can fix it
     │   ├── NotImplementedYet             NOT_IMPLEMENTED         501
@@ -24,6 +27,8 @@
     │   ├── EmbeddingFailed               EMBEDDING_FAILED        503
     │   │   └── EmbedderUnavailable       EMBEDDER_UNAVAILABLE    503
     │   ├── VectorsUnavailable            VECTORS_LOADING         503
+    │   ├── TooManyConnections            TOO_MANY_CONNECTIONS    503
+    │   ├── ShuttingDown                  SHUTTING_DOWN           503
     │   ├── IssuerUnavailable             ISSUER_UNAVAILABLE      503
     │   ├── StorageUnavailable            STORAGE_UNAVAILABLE     503
     │   ├── StorageFull                   STORAGE_FULL            507
@@ -103,6 +108,11 @@ class MethodNotAllowed(RequestError):
     status = 405
 
 
+class RequestTimeout(RequestError):
+    code = "REQUEST_TIMEOUT"
+    status = 408
+
+
 class Conflict(RequestError):
     code = "CONFLICT"
     status = 409
@@ -123,6 +133,11 @@ class PayloadTooLarge(RequestError):
     status = 413
 
 
+class UrlTooLong(RequestError):
+    code = "URL_TOO_LONG"
+    status = 414
+
+
 class MisdirectedRequest(RequestError):
     """The Host header names another server."""
 
@@ -138,6 +153,11 @@ class LimitExceeded(RequestError):
 class TooManyRequests(RequestError):
     code = "TOO_MANY_REQUESTS"
     status = 429
+
+
+class HeadersTooLarge(RequestError):
+    code = "HEADERS_TOO_LARGE"
+    status = 431
 
 
 class ResponseTooLarge(RequestError):
@@ -180,6 +200,16 @@ class VectorsUnavailable(ServiceError):
     """The engine cannot search vectors now, for instance while it still reads them into memory."""
 
     code = "VECTORS_LOADING"
+    status = 503
+
+
+class TooManyConnections(ServiceError):
+    code = "TOO_MANY_CONNECTIONS"
+    status = 503
+
+
+class ShuttingDown(ServiceError):
+    code = "SHUTTING_DOWN"
     status = 503
 
 

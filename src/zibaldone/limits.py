@@ -46,6 +46,33 @@ class Limits:
     requests_per_key_max: int = 64
     """Concurrent requests of one key, so that one agent cannot shut out the others."""
 
+    connections_max: int = 1_024
+    """Open connections. At the bound the one that has been idle longest makes room."""
+
+    connections_per_address_max: int = 512
+    """Connections from one address, so that one machine cannot take them all; a proxy is one."""
+
+    head_seconds_max: float = 10.0
+    """From the first byte of a request to the end of its headers; clients send them at once."""
+
+    body_seconds_max: float = 30.0
+    """Reading a request body; each 64 KiB that arrive add a second."""
+
+    write_seconds_max: float = 30.0
+    """How long an answer waits for a client to read it; each 64 KiB read add a second."""
+
+    idle_seconds_max: float = 75.0
+    """How long a connection stays open between two requests; proxies reuse theirs for 60 s."""
+
+    bytes_in_flight_max: int = 256 * MIB
+    """Long request bodies and unread answers in memory. Bodies wait; answers are dropped."""
+
+    bytes_in_flight_per_key_max: int = 96 * MIB
+    """The same for one key: three request bodies of the largest size."""
+
+    shutdown_seconds_max: float = 9.0
+    """From SIGTERM to the end of the process. Containers are killed after 10 s by default."""
+
     ingest_bytes_max: int = 64 * MIB
     """A file or URL to ingest, before its text is extracted (PDFs contain images)."""
 
@@ -101,10 +128,10 @@ TAG_CHARS_MAX = 200
 """A tag is a short word or phrase."""
 
 LIST_LIMIT_DEFAULT = 50
-"""The seed's page size."""
+"""Documents on a page of a list, unless the caller says how many."""
 
 LIST_LIMIT_MAX = 100
-"""The seed's largest page."""
+"""Documents on a page of a list, at most."""
 
 LIST_OFFSET_MAX = 10_000
 """Skipping costs time for each row. Beyond this, use a cursor or a longer prefix."""
@@ -160,7 +187,7 @@ SEARCH_LIMIT_DEFAULT = 10
 """Hits of one search."""
 
 SEARCH_LIMIT_MAX = 50
-"""Hits of one search, at most (the seed's k_max)."""
+"""Hits of one search, at most."""
 
 SNIPPET_CHARS_MAX = 300
 """The part of a chunk that is returned with a hit."""
@@ -169,8 +196,7 @@ HIT_LABEL_CHARS_MAX = 200
 """Length to which search_knowledge cuts titles and heading trails; its answers are small."""
 
 CANDIDATES_MAX = 500
-"""Chunks that keyword or vector search may each contribute to a hybrid search (the seed's
-candidates_max)."""
+"""Chunks that keyword or vector search may each contribute to a hybrid search."""
 
 LEXICAL_EXACT_CHUNKS_MAX = 50_000
 """Up to this many chunks a keyword search ranks every chunk that contains any of the words."""
@@ -205,7 +231,7 @@ ECHO_CHARS_MAX = 200
 """Length to which an error message cuts a name it repeats."""
 
 RAG_SECONDS_MAX = 2.0
-"""One call of a rag tool (the seed: 250 to 2000 ms)."""
+"""One call of a rag tool."""
 
 QUERY_EMBED_SECONDS_MAX = 1.0
 """How long a search waits for the vector of its query before it uses keywords only."""
@@ -344,6 +370,48 @@ BATCH_MESSAGES_MAX = 50
 """Messages in one JSON-RPC batch, in the protocol revision that has batches. Together they have the
 time of one call."""
 
+HEAD_BYTES_MAX = 64 * KIB
+"""Request line and headers, or the trailers of a body: a token of 16 KiB and much beside it."""
+
+HEADERS_MAX = 100
+"""Header fields of a request; browsers and proxies send about thirty."""
+
+URL_BYTES_MAX = 32 * KIB
+"""A URL with its query string: the longest search query, percent-encoded, and some filters."""
+
+PIPELINED_MAX = 64
+"""Requests that a client may send ahead on one connection before the first is answered."""
+
+TRANSFER_BYTES_PER_SECOND_MIN = 64 * KIB
+"""A peer slower than this uses up its time limit: 32 MiB take nine minutes at most."""
+
+UNCOUNTED_BYTES_MAX = 64 * KIB
+"""A body or unread answer up to here is not counted as in flight: connections_max bounds it."""
+
+BODY_WAIT_SECONDS_MAX = 10.0
+"""How long a large request body waits until others of its key have left memory."""
+
+STALLED_SECONDS = 5.0
+"""An unread answer this old is the first to be dropped when unread answers take too much."""
+
+LINGER_SECONDS_MAX = 5.0
+"""After a refusal, how long the rest of a request is discarded so that the client can read why."""
+
+ACCEPT_CHARS_CACHED_MAX = 256
+"""Accept headers up to here are remembered once parsed; those of real clients are shorter."""
+
+HEALTH_SECONDS_MAX = 0.7
+"""How long /health waits for the parts it asks; it promises to answer within a second."""
+
+PROBE_SECONDS_MAX = 0.5
+"""How long the health probe waits for the store on its own connection."""
+
+STUCK_SECONDS = 15.0
+"""A read or write of no work that waits this long means stuck threads: deadlines are shorter."""
+
+LOG_LINE_CHARS_MAX = 16 * KIB
+"""One log message; a longer one is cut, so that no request can fill a disk with its log line."""
+
 REQUEST_ID_CHARS_MAX = 128
 """A caller's X-Request-ID. A longer or invalid one is replaced."""
 
@@ -430,7 +498,7 @@ CHUNK_CHARS_MIN = 200
 """A shorter last chunk is joined to the one before."""
 
 CHUNK_SIZE_CHARS_DEFAULT = 4_000
-"""Size of the chunks of a source that is cut by size (the seed's value, like the next two)."""
+"""Size of the chunks of a source that is cut by size, unless its definition has one."""
 
 CHUNK_OVERLAP_CHARS_DEFAULT = 400
 """Overlap with the chunk before; with another size, a tenth of that."""
@@ -461,7 +529,7 @@ IMPORT_HOLD_SECONDS_MAX = 2.0
 """How long an import writes before it pauses to let other processes write."""
 
 IMPORT_PAUSE_SECONDS = 0.12
-"""Length of that pause. SQLite retries a busy file every 0.1 s, so a waiting process gets in."""
+"""Length of that pause: longer than any engine waits between two tries for a lock."""
 
 IMPORT_SECONDS_MAX = 300.0
 """One batch of an import, with the wait for a server that writes and for a slow disk."""
@@ -502,4 +570,11 @@ assert 2 * INDEX_RENEW_SECONDS < INDEX_LEASE_SECONDS < INDEX_LAG_ALERT_SECONDS  
 assert TASK_PAUSE_SECONDS_MAX < TASK_STABLE_SECONDS  # noqa: S101
 assert 2 * INDEX_WORKER_RENEW_SECONDS < INDEX_WORKER_ALIVE_SECONDS  # noqa: S101
 assert Limits().issuer_keys_fresh_seconds < Limits().issuer_keys_stale_seconds_max  # noqa: S101
+assert Limits().connections_per_address_max <= Limits().connections_max  # noqa: S101
+assert Limits().request_body_bytes_max <= Limits().bytes_in_flight_per_key_max  # noqa: S101
+assert Limits().bytes_in_flight_per_key_max <= Limits().bytes_in_flight_max  # noqa: S101
+assert 3 * QUERY_BYTES_MAX < URL_BYTES_MAX < HEAD_BYTES_MAX  # noqa: S101
+assert TOKEN_CHARS_MAX < HEAD_BYTES_MAX  # noqa: S101
+assert PROBE_SECONDS_MAX < HEALTH_SECONDS_MAX < 1  # noqa: S101
+assert Limits().query_seconds_max < STUCK_SECONDS  # noqa: S101
 assert Limits().document_body_bytes_max < Limits().request_body_bytes_max  # noqa: S101

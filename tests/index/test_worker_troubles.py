@@ -509,5 +509,5 @@ class TestRunning:
             running.cancel()
 
         asyncio.run(run())
-        assert "stumbled" in caplog.text
+        assert "the index worker failed" in caplog.text
         assert "the store is away" in caplog.text

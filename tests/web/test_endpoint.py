@@ -137,7 +137,9 @@ class TestEveryPathNegotiates:
         assert is_sse(mcp.post(LIST, accept=f"{JSON};q=0.9, {SSE}"))
 
     @pytest.mark.requirement("000/U9", "001/U11", "001/U12", "001/E.02", "7.3.f", "000/FR.10")
-    @pytest.mark.parametrize("accept", [JSON, SSE, BOTH, "*/*", ";;;", f"{JSON};q=0.1, {SSE}"])
+    @pytest.mark.parametrize(
+        "accept", [JSON, SSE, BOTH, "*/*", ";;;", f"{JSON};q=0.1, {SSE}", "application/xml"]
+    )
     def test_notifications_are_204_whatever_is_accepted(self, mcp: Mcp, accept: str) -> None:
         answer = mcp.note("notifications/initialized", accept=accept)
         assert answer.status_code == 204

@@ -47,6 +47,7 @@ REST_OPERATIONS = {
     ("get", "/jobs/{job_id}"),
     ("post", "/jobs/{job_id}/cancel"),
     ("post", "/jobs/{job_id}/retry"),
+    ("get", "/live"),
     ("get", "/health"),
     ("get", "/metrics"),
     ("get", "/openapi.json"),

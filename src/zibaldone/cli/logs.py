@@ -7,6 +7,7 @@ import sys
 
 import orjson
 
+from zibaldone.limits import LOG_LINE_CHARS_MAX
 from zibaldone.model.instant import now_us, to_iso
 
 _NOISY = ("httpx2", "httpcore2")
@@ -19,11 +20,19 @@ class JsonLines(logging.Formatter):
             "at": to_iso(now_us()),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": _cut(record.getMessage()),
         }
         if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
+            line["exception"] = _cut(self.formatException(record.exc_info))
         return orjson.dumps(line, default=str).decode()
+
+
+def _cut(text: str) -> str:
+    """The end of a long text too: it says where a traceback ended."""
+    if len(text) <= LOG_LINE_CHARS_MAX:
+        return text
+    half = LOG_LINE_CHARS_MAX // 2
+    return f"{text[:half]} … {text[-half:]}"
 
 
 def configure(level: str) -> None:

@@ -49,7 +49,8 @@ def serve(options: context.Options, /, data: Path | None, **flags: Any) -> None:
         if sys.stderr.isatty():
             address = f"http://{settings.host}:{settings.port}"
             click.echo(f"Zibaldone is serving at {address}/mcp. Press Ctrl-C to stop.", err=True)
-        server(app, settings.host, settings.port).run()
+        limits = settings.limits
+        server(app, settings.host, settings.port, limits, close=runtime.store.close).run()
     finally:
         runtime.close()
 

@@ -42,14 +42,14 @@ def _words_of(title: str) -> Query:
 
 def _best_of_each(reader: Reader, query: Query, but: str) -> list[ChunkView]:
     """The best chunks of other documents, one of each."""
-    found: dict[str, ChunkView] = {}
+    best: dict[str, ChunkView] = {}
     for _ in range(RELATED_MAX):  # at least one more each time
-        wanted = Filter(without_ids=(but, *found))
+        wanted = Filter(without_ids=(but, *best))
         scored = reader.lexical.search(query, limit=_CHUNKS_LOOKED_AT, wanted=wanted)
         views = reader.chunks.views(key for key, _ in scored)
         for key, _ in scored:
-            if key in views and len(found) < RELATED_MAX:
-                found.setdefault(views[key].document_id, views[key])
-        if len(scored) < _CHUNKS_LOOKED_AT or len(found) == RELATED_MAX:
+            if key in views and len(best) < RELATED_MAX:
+                best.setdefault(views[key].document_id, views[key])
+        if len(scored) < _CHUNKS_LOOKED_AT or len(best) == RELATED_MAX:
             break
-    return list(found.values())
+    return list(best.values())

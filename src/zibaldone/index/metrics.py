@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import Counter, Gauge
 
-_EMBEDDED = Counter("zibaldone_embedded_passages", "Passages that were embedded.")
+_EMBEDDED = Counter("zibaldone_embedded_chunks", "Chunks that were embedded.")
 _INDEXED = Counter(
     "zibaldone_index_changes", "Changes the index worker dealt with, by outcome.", ["outcome"]
 )

@@ -20,7 +20,7 @@ from zibaldone.store.upkeep import Claim, ModelInUse, Upkeep
 _log = logging.getLogger("zibaldone.index")
 
 _KEY_BITS = 62
-"""Enough that no two workers are the same, and it fits a column."""
+"""Enough that no two workers have the same key; it fits a 64-bit column."""
 
 
 class Ownership:
@@ -34,10 +34,10 @@ class Ownership:
         self.rival: str | None = None
         """The model in use, while this process stands by with another."""
         self.is_new = False
-        """Others may have worked with another model since: what this one lacks is to be queued."""
+        """Others may have worked with another model: what this one lacks has to be queued."""
 
     def claim(self, work: Upkeep, model_id: int) -> Claim:
-        """Part of a transaction that works on the queue; `note` what came of it afterwards."""
+        """Claim the turn in a transaction that works on the queue; `note` the result afterwards."""
         return work.models.claim(self._worker_key, model_id, self._clock())
 
     def note(self, claim: Claim) -> bool:
@@ -55,7 +55,7 @@ class Ownership:
         return True
 
     async def hold(self, model_id: int) -> bool:
-        """Whether it is this process's turn; the others are told now and then that it lives."""
+        """Whether it is this process's turn. Renews its claim when that is due."""
         if self._is_held and time.monotonic() < self._renew_at_s:
             return True
         if self.rival is not None and not await self._is_free_for_long(model_id):
@@ -63,7 +63,7 @@ class Ownership:
         return self.note(await self._store.upkeep(lambda work: self.claim(work, model_id)))
 
     async def _is_free_for_long(self, model_id: int) -> bool:
-        """Whoever stood by leaves time for a restart: it must not change the model of the file."""
+        """Whether nobody has worked with another model for a while; it may merely be restarting."""
         in_use = await model_in_use(self._store, self._clock())
         if in_use is not None and in_use.model_id != model_id:
             self.rival, self._free_since_s = in_use.identity, None
@@ -82,5 +82,5 @@ class Ownership:
 
 
 async def model_in_use(store: Store, at_us: int) -> ModelInUse | None:
-    """With which living processes work on the queue; None: there are none."""
+    """The model of the workers that are alive; None: there are none."""
     return await store.upkeep(lambda work: work.models.in_use(at_us), write=False)

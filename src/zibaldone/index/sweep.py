@@ -5,8 +5,9 @@ Everything goes page by page: no step holds a snapshot, the write lock or much m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
+from typing import cast
 
 from typing_extensions import TypedDict
 
@@ -16,7 +17,7 @@ from zibaldone.index import metrics
 from zibaldone.limits import INDEX_LAG_ALERT_SECONDS, INDEX_SWEEP_DOCUMENTS
 from zibaldone.model.instant import now_us
 from zibaldone.store.port import Store
-from zibaldone.store.upkeep import IndexCounts, Upkeep
+from zibaldone.store.upkeep import IndexCounts, PendingLag, Upkeep
 
 _WRITTEN_AT_ONCE = 500
 """Rows changed in one transaction: others write in between."""
@@ -27,6 +28,8 @@ _SHOWN_MAX = 100
 
 
 class Counts(TypedDict):
+    """`IndexCounts` as an answer: the same names."""
+
     documents: int
     ready: int
     pending: int
@@ -83,18 +86,7 @@ class Cleanup(TypedDict):
 
 
 def _counts(counts: IndexCounts) -> Counts:
-    return {
-        "documents": counts.documents,
-        "ready": counts.ready,
-        "pending": counts.pending,
-        "skipped": counts.skipped,
-        "failed": counts.failed,
-        "chunks": counts.chunks,
-        "vectors": counts.vectors,
-        "missing": counts.missing,
-        "queued": counts.queued,
-        "parked": counts.parked,
-    }
+    return cast("Counts", asdict(counts))
 
 
 async def enqueue_missing(store: Store, model_id: int) -> int:
@@ -143,7 +135,11 @@ class Lag:
 
 
 async def lag(store: Store) -> Lag:
-    waiting = await store.upkeep(lambda work: work.consistency.lag(), write=False)
+    return measured_lag(await store.upkeep(lambda work: work.consistency.lag(), write=False))
+
+
+def measured_lag(waiting: PendingLag) -> Lag:
+    """The lag as ages; the metrics show it too."""
     at_us = now_us()
 
     def age(instant_us: int | None) -> float:

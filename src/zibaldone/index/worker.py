@@ -1,4 +1,4 @@
-"""The worker: takes jobs from the queue, embeds what is new, and says when it is done.
+"""The worker: leases jobs of the kind `vectors`, embeds what is new and sets documents `ready`.
 
 A job is leased, not removed: after a crash at any point another worker does it again, and
 embeds only what still lacks a vector. Vectors and the status `ready` are written in one
@@ -107,7 +107,7 @@ class IndexWorker:
         return self._ownership.rival
 
     async def run(self) -> None:
-        """Until cancelled. Nothing that goes wrong ends it."""
+        """Until cancelled. A failure is logged, and the loop goes on."""
         try:
             await self._run()
         finally:
@@ -125,7 +125,7 @@ class IndexWorker:
                 _log.warning("the index waits: %s [%s]", error.message, error.code)
                 trouble_s = min(_TROUBLE_SECONDS_MAX, trouble_s * 2 + _IDLE_SECONDS)
             except Exception:
-                _log.exception("the index worker stumbled and goes on")
+                _log.exception("the index worker failed and goes on")
                 trouble_s = min(_TROUBLE_SECONDS_MAX, trouble_s * 2 + _IDLE_SECONDS)
             if trouble_s:
                 await asyncio.sleep(trouble_s)
@@ -142,7 +142,7 @@ class IndexWorker:
         return await self._is_due() and (await self.drain_once()).documents > 0
 
     async def _sweep(self) -> None:
-        """What was missed, or done with another model, before this worker had the turn."""
+        """Queue what was missed, or done with another model, before this worker's turn."""
         self._ownership.is_new = False
         try:
             async with self._holding():  # of a large store it takes minutes
@@ -152,7 +152,7 @@ class IndexWorker:
             raise
 
     async def resign(self) -> None:
-        """This worker ends, or pauses: those with another model need not wait for it."""
+        """Give up the turn: workers with another model need not wait for this one."""
         await self._ownership.resign()
 
     async def _is_due(self) -> bool:

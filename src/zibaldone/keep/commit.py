@@ -15,7 +15,7 @@ from zibaldone.text.chunk_changes import chunk_changes
 from zibaldone.text.facets import facets_of
 
 VECTOR_SKIP_PREFIXES = ("operations/tasks/comments/", "registries/")
-"""High-churn records that are found by path and keyword, not by meaning (the seed's rule)."""
+"""Records that change often: they are found by path and keyword, not by meaning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def _facets(document: Document) -> Facets | None:
 
 
 def _wanted_chunks(writer: Writer, document: Document) -> list[Chunk]:
-    """Asked for in the transaction itself: a source's new definition holds from the next write."""
+    """Cut as the source is defined now; a new definition applies from the next write."""
     if not document.is_live:
         return []
     return cut(document.body, document.mime, writer.sources.chunking(document.source_id))
@@ -80,7 +80,7 @@ def next_instant_us(before: Document | None) -> int:
 
 
 def vector_status(document_id: str, body: str) -> VectorStatus:
-    """Nothing is embedded for an empty body or a skip path, so nothing is pending there."""
+    """`skipped` where nothing is to be embedded: an empty body, or a path that is skipped."""
     if not body.strip() or document_id.startswith(VECTOR_SKIP_PREFIXES):
         return "skipped"
     return "pending"

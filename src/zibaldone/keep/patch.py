@@ -1,4 +1,4 @@
-"""Patch a document: replace exact passages of its body, all of them or none."""
+"""Patch a document: replace exact text in its body, all of them or none."""
 
 from __future__ import annotations
 

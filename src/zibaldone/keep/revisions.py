@@ -28,15 +28,15 @@ def revision(reader: Reader | Writer, document_id: str, number: int) -> Revision
     document = _known_document(reader, document_id)
     if number == document.revision:
         return _current(document)
-    found = reader.revisions.get(document, number)
-    if found is None:
+    earlier = reader.revisions.get(document, number)
+    if earlier is None:
         raise NotFound(
             f"{document_id!r} has no revision {number}; its newest is {document.revision}.",
             document_id=document_id,
             revision=number,
             newest=document.revision,
         )
-    return found
+    return earlier
 
 
 def diff(reader: Reader, document_id: str, older: int, newer: int) -> UnifiedDiff:

@@ -26,18 +26,17 @@ class Chunking:
 
     by: CutBy = "structure"
     size_chars: int = CHUNK_SIZE_CHARS_DEFAULT
-    """This and the next two are of no account where it is cut by structure."""
+    """Length of a window. This and the next two count only when `by` is "size"."""
     overlap_chars: int = CHUNK_OVERLAP_CHARS_DEFAULT
-    """What a window repeats of the one before."""
+    """Characters at the start of a window that repeat the end of the one before."""
     minimum_chars: int = CHUNK_MINIMUM_CHARS_DEFAULT
-    """A last window with less than that joins the one before."""
+    """A last window shorter than this is joined to the one before."""
 
     def __post_init__(self) -> None:
         if self.by not in CUTS:
             raise InvalidArgument(f"by must be {' or '.join(CUTS)}, not {self.by!r}.", field="by")
         _require("size_chars", self.size_chars, CHUNK_SIZE_CHARS_MIN, CHUNK_SIZE_CHARS_MAX)
-        # More than half would keep each character three times and more, and in the end without
-        # bound.
+        # With more than half, each character would be in three or more windows.
         _require("overlap_chars", self.overlap_chars, 0, self.size_chars // 2)
         _require("minimum_chars", self.minimum_chars, 0, self.size_chars)
 
@@ -48,7 +47,7 @@ class Chunking:
         overlap_chars: int | None = None,
         minimum_chars: int | None = None,
     ) -> Chunking:
-        """What is not said stands to the size as it does in the defaults."""
+        """Windows of a size; unset values scale with it."""
         _require("size_chars", size_chars, CHUNK_SIZE_CHARS_MIN, CHUNK_SIZE_CHARS_MAX)
         overlap = size_chars * CHUNK_OVERLAP_CHARS_DEFAULT // CHUNK_SIZE_CHARS_DEFAULT
         minimum = size_chars * CHUNK_MINIMUM_CHARS_DEFAULT // CHUNK_SIZE_CHARS_DEFAULT
@@ -61,7 +60,7 @@ class Chunking:
 
     @classmethod
     def from_definition(cls, definition: object) -> Chunking:
-        """The chunking that a source's definition asks for; without a word of it, by structure."""
+        """The chunking in a source's definition; by structure if it has none."""
         if not isinstance(definition, dict):
             raise InvalidArgument("the definition is not an object.", field="definition")
         return cls.from_dict(definition.get("chunking", {}))

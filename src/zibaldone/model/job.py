@@ -38,7 +38,8 @@ def new_lease_owner() -> str:
 class NewJob:
     kind: str
     subject: str | None = None
-    """What it is about. Kinds that merge by subject run once for all queued jobs of a subject."""
+    """What it is about. Kinds that merge by subject run once for all queued jobs of a subject, so
+    theirs must be unique in the store, across namespaces."""
     payload: Mapping[str, Any] | None = None
     unique_key: str | None = None
     """While a job of the kind with this key is queued or running, another is not added."""
@@ -81,14 +82,14 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class LeasedJob:
-    """A job that a worker holds for a while. `tenant` of the work: `namespace` and `prefix`."""
+    """A job that a worker holds for a while. Its work is done as the tenant that added it."""
 
     job_key: int
     job_id: str
     kind: str
     namespace: str
     prefix: str
-    """The folder that whoever added the job was limited to; its work must not leave it."""
+    """The prefix of the tenant that added the job; its work must stay under it."""
     subject: str | None
     payload: Mapping[str, Any]
     attempts: int

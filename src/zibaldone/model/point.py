@@ -1,4 +1,4 @@
-"""The id of a chunk in a vector index, as the seed fixes it: the same on every machine."""
+"""The id of a chunk in a vector index: the same for the same place on every machine."""
 
 from __future__ import annotations
 

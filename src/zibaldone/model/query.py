@@ -37,7 +37,12 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """All conditions hold together; None (or an empty prefix) does not restrict."""
+    """All conditions hold together; None (or an empty prefix) does not restrict.
+
+    An empty tuple admits nothing, except for `tags_all` and `without_ids`, where it does not
+    restrict. Unknown ids, names and tags match nothing and are no error. Ids, names and tags are
+    compared byte by byte.
+    """
 
     prefix: str = ""
     source_ids: tuple[int, ...] | None = None
@@ -46,13 +51,15 @@ class Filter:
     without_ids: tuple[str, ...] | None = None
     """Documents that are not wanted."""
     min_score: float | None = None
-    """The least metadata `Score` (votes of a post), not a relevance."""
+    """The least `Facets.score` (votes of a post), not a relevance. Without a score: no match."""
     post_type_ids: tuple[int, ...] | None = None
     tags_any: tuple[str, ...] | None = None
     """Folded and each once (`text.facets.folded_tags`), like the next."""
     tags_all: tuple[str, ...] | None = None
     created_after_us: int | None = None
+    """`Facets.created_us` is this or later."""
     created_before_us: int | None = None
+    """`Facets.created_us` is earlier than this."""
 
 
 NO_FILTER = Filter()

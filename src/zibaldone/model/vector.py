@@ -20,9 +20,9 @@ else:
 
     class _Numpy:
         def __getattr__(self, name: str) -> Any:
-            found = getattr(importlib.import_module("numpy"), name)
-            setattr(self, name, found)  # from now on as quick as the module itself
-            return found
+            attribute = getattr(importlib.import_module("numpy"), name)
+            setattr(self, name, attribute)  # from now on as quick as the module itself
+            return attribute
 
     np = _Numpy()
     Vectors = Any

@@ -102,10 +102,10 @@ def parse_message(value: Any) -> Message:
 
 def id_of(value: Any) -> RequestId:
     """The id to put into an error about a message that may be anything."""
-    found = value.get("id") if isinstance(value, dict) else None
-    if isinstance(found, bool) or not isinstance(found, str | int):
+    request_id = value.get("id") if isinstance(value, dict) else None
+    if isinstance(request_id, bool) or not isinstance(request_id, str | int):
         return None
-    return found
+    return request_id
 
 
 def result_envelope(request_id: RequestId, result: Any) -> dict[str, Any]:

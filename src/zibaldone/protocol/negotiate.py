@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+from zibaldone.limits import ACCEPT_CHARS_CACHED_MAX
+
 Format = Literal["json", "sse"]
 
 ACCEPTABLE = "Acceptable media types: application/json, text/event-stream"
@@ -47,9 +49,14 @@ class Accept:
 ANYTHING = Accept(wants_json=True, wants_sse=False, q_json=1.0, q_sse=0.0, any_valid_media=False)
 
 
-@lru_cache(maxsize=512)
 def parse_accept(header: str | None) -> Accept:
     """Read an Accept header; one that says nothing sensible accepts anything."""
+    if header is not None and len(header) > ACCEPT_CHARS_CACHED_MAX:
+        return _parse(header)
+    return _parse_cached(header)
+
+
+def _parse(header: str | None) -> Accept:
     qualities: dict[str, float] = {}
     for item in (header or "").split(","):
         media, _, parameters = item.partition(";")
@@ -63,6 +70,10 @@ def parse_accept(header: str | None) -> Accept:
     q_json = _best(qualities, _JSON_RANGES)
     q_sse = _best(qualities, _SSE_RANGES if q_json > 0 else (*_SSE_RANGES, "*/*"))
     return Accept(q_json > 0, q_sse > 0, q_json, q_sse, True)
+
+
+_parse_cached = lru_cache(maxsize=512)(_parse)
+"""Real clients send few different headers; a long one is not worth its place in memory."""
 
 
 def _best(qualities: dict[str, float], ranges: tuple[str, ...]) -> float:

@@ -1,6 +1,6 @@
 """What one profile offers to MCP clients: its tools, the documents as resources, prompts.
 
-Lists are made once; the bytes that every client asks for first are ready when it does.
+Tool lists are serialized once, at the start: every client asks for them.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Surface:
         version: Version,
         message: Message,
     ) -> dict[str, Any]:
-        del message  # what else it holds is for surfaces that hold a conversation
+        del message  # for subclasses that answer with more than a tool's result
         tool = self._by_name.get(underscored(name))
         if tool is None:
             code = METHOD_NOT_FOUND if version.era == "legacy" else INVALID_PARAMS
@@ -140,7 +140,7 @@ class Surface:
         return await resources.read(uri, call)
 
     def subscribe(self, uri: str) -> None:
-        """Nothing is pushed by a server that remembers no client, so nothing is promised."""
+        """Not offered: the server keeps nothing about clients between requests."""
         del uri
         raise ProtocolError(METHOD_NOT_FOUND, "Subscriptions are not offered.")
 

@@ -1,7 +1,14 @@
 """What the product asks of a storage engine. A new engine implements these protocols.
 
 `tests/store/contract` is this text as tests: an engine joins by one line in
-`tests/store/backends.py` and by a branch in `store/open.py`.
+`tests/store/backends.py` and by a branch in `store/open.py`. `store/upkeep.py` is the other half of
+the contract: what background work asks for. The values that are stored are in `model/`.
+
+**Opening.** An engine's `open` makes a store that does not exist, in one step that leaves nothing
+half made, and brings an older one up to date; several processes may do so at once. A store that is
+newer than the program, or of another program, is left alone and raises ConfigurationError. A new
+store holds one source: id `KB_SOURCE_ID`, name `kb`, kind `builtin`, in every namespace (`*`),
+enabled, cut by the default `Chunking`. No call of the contract adds or removes sources yet.
 
 **Transactions.** A transaction is a plain function. `await store.read(tenant, work)` runs
 `work(reader)`, `await store.write(tenant, work)` runs `work(writer)`, and the result of `work` is
@@ -12,12 +19,17 @@ the result of the call. Decisions are made in `work`, waiting is done by the sto
 acknowledged before the transaction began, in this process or another. A writer also sees its own
 writes, by id, in lists and in searches. What a writer reads by id (`documents.get`,
 `sources.chunking`, `chunks.stored`) is locked until it commits: nobody else changes it in between,
-so a writer may decide by what it read. Readers never wait for writers, nor writers for readers.
+so a writer may decide by what it read. That holds for an id that does not exist, too: nobody else
+inserts it meanwhile. Lists, searches and counts lock nothing. Two writers of one document run one
+after the other, and neither sees a Conflict for it: the second reads what the first wrote. Whether
+an engine locks rows, runs all writers one by one, or repeats `work` is its own business. Readers
+never wait for writers, nor writers for readers.
 
 **Atomic and durable.** Everything `work` writes is stored, or nothing is. `write` returns when the
 commit would survive a power failure. A write that is cancelled before its turn never happens; one
 that has begun ends on its own, whether its caller still waits or not. An engine may put several
-writes into one commit; if one of them fails, the others are unaffected.
+writes into one commit; if one of them fails, the others are unaffected. A write has no deadline; it
+waits for other writers up to the limit `write_wait_seconds_max`, then raises StorageUnavailable.
 
 **Retries.** `work` may run more than once: an engine repeats it after a serialization failure or a
 deadlock, and a commit may fail after `work` returned. So `work` has no side effects. It returns
@@ -30,7 +42,13 @@ with `is_small` may run on the event loop itself. `close` may be called from any
 **Tenants.** Every reader and writer is bound to a `Tenant`: a namespace and a prefix of document
 ids. What is outside does not exist for it: reads leave it out, `insert` and `replace` raise
 Forbidden. The engine enforces this in its statements; nobody above does. API keys and the upkeep
-of `store/upkeep.py` belong to the operator and have no tenant.
+of `store/upkeep.py` belong to the operator and have no tenant. Methods that take a `Document` are
+given one that this transaction read or stored, so its `storage_key` is set and inside the tenant.
+
+**Values.** No text holds a NUL or an unpaired surrogate; ids, titles and tags are NFC. JSON values
+(metadata, `pk`, payloads, results) come back with the same keys in the same order and with the same
+types of numbers, so a type that sorts keys will not do. Times are microseconds since 1970, UTC. The
+callers' clocks set them, and clocks differ: an engine never uses its own.
 
 **Order.** Document ids are compared by their UTF-8 bytes, never by a locale or by case. A prefix is
 literal: `%`, `_` and `\\` in it have no meaning. Where an order is not given, there is none.
@@ -38,7 +56,7 @@ literal: `%`, `_` and `\\` in it have no meaning. Where an order is not given, t
 **Keys.** A storage key of a document and a chunk key are positive integers that are never used
 again, not even after a deletion. Nobody may assume that keys are given in the order of commits.
 
-**Cost.** What goes by id, and a page of a list at any depth, must cost the same in a store of ten
+**Cost.** What goes by id, and a page of a list after an id, must cost the same in a store of ten
 and of ten million documents. Calls that take many keys take them all at once: an engine answers
 them with a fixed number of statements. `counts`, `check` and upkeep may take long. A read is
 interrupted at its deadline, also in the middle of a statement.
@@ -55,13 +73,16 @@ interrupted at its deadline, also in the middle of a statement.
     VectorsUnavailable   vectors cannot be searched now; keywords can
     ConfigurationError   at opening only: the place, its version or its owner is wrong
 
-Messages say what happened and what to do, without SQL, passwords or content. A store that is
-damaged in one place keeps serving the rest.
+Conflict carries `document_id`, and `expected` if a revision was; Forbidden carries
+`allowed_prefix`. Messages say what happened and what to do, without SQL, passwords or content. A
+store that is damaged in one place keeps serving the rest.
 
 **Above the engine.** Engines store values and compare bytes. Cutting, hashing, comparing with what
 is stored (`text.chunk_changes`), terms and stems (`text.terms`), what a query looks up
 (`text.lookups`) and folding tags (`text.facets`) is done by pure code above, so that every engine
-finds the same. Ranking by BM25, with equal weights for title, heading and body, is the engine's.
+finds the same. Ranking by BM25 is the engine's: title, heading and body have equal weights, k1 is
+1.2 and b is 0.75, and word frequencies are counted over all namespaces. `find/` uses the scores as
+numbers, not only for their order.
 """
 
 from __future__ import annotations
@@ -74,6 +95,7 @@ import orjson
 
 from zibaldone.access.key import ApiKey
 from zibaldone.access.principal import Tenant
+from zibaldone.errors import ZibaldoneError
 from zibaldone.model.chunk import ChunkChanges, ChunkView, StoredChunk
 from zibaldone.model.document import Document, DocumentHead, DocumentPart, Revision
 from zibaldone.model.facets import Facets
@@ -158,12 +180,12 @@ class StoreCheck:
     problems: tuple[str, ...]
     """Sentences for an operator; the first twenty or so."""
     facts: dict[str, Any]
-    """Name and size of the store and the version of its schema, to be shown."""
+    """Name and size of the store and the version of its schema. `doctor` shows each as a pair."""
 
 
 @dataclass(frozen=True, slots=True)
 class StorePlace:
-    """What can be said of a store without opening it."""
+    """What can be said of a store without opening it; `doctor` shows it."""
 
     engine: str
     version: str
@@ -201,7 +223,8 @@ class DocumentReads(Protocol):
         """Live documents whose id starts with the prefix, in byte order, at most `limit`.
 
         `after` starts behind an id, whether that exists or not; `offset` skips so many documents of
-        the prefix. Given both, the later start counts. Behind the end the page is empty.
+        the prefix. Given both, the later start counts. Behind the end the page is empty. A page at
+        an offset may walk the index of ids up to there, but reads no rows before it.
         """
         ...
 
@@ -214,34 +237,41 @@ class DocumentReads(Protocol):
 
 class DocumentWrites(DocumentReads, Protocol):
     def insert(self, document: Document) -> Document:
-        """Store a new id; the result carries its storage key.
+        """Store a new id; the result is the document with its storage key.
 
-        Conflict: the id exists already, perhaps deleted. Forbidden: it is outside the tenant.
+        A storage key that `document` carries is ignored. Conflict: the id exists already in the
+        namespace, perhaps deleted. Forbidden: it is outside the tenant's prefix. The version of
+        its source's chunking is stored with it (`SourceUpkeep.set_chunking`) and so locks the
+        source, as `sources.chunking` does; the same goes for `replace`.
         """
         ...
 
     def replace(self, before: Document, after: Document) -> Document:
         """Make `after` current and keep `before` as a revision, body included.
 
-        Conflict: the stored revision is not `before.revision` any more. Deleting is a replacement
-        by a document with `deleted_at_us`; its body and revisions stay. The vector status of
-        `after` is stored as it is.
+        Both have the same id; the storage key is that of `before`, and the result carries it.
+        Conflict: the stored revision is not `before.revision` any more, or the namespace has no
+        such document. Forbidden: it is outside the tenant's prefix. Deleting is a replacement by a
+        document with `deleted_at_us`; its body and revisions stay. The vector status of `after` is
+        stored as it is. Earlier revisions may be large beside the bodies: compress them.
         """
         ...
 
     def put_facets(self, document: Document, facets: Facets | None) -> None:
         """Make these what searches filter the document by; None removes them (it was deleted).
 
-        A live document always has facets. Only documents with facets are found by searches.
+        They replace what was put before. A live document always has facets. Only documents with
+        facets are found by searches.
         """
         ...
 
 
 class RevisionReads(Protocol):
     def page(self, document: Document, *, before: int | None, limit: int) -> list[Revision]:
-        """Revisions before the current one, newest first, without bodies.
+        """Revisions before the current one, newest first, with `body` empty.
 
-        `before`: only those with a lower number. The numbers have no gap.
+        `before`: only those with a lower number. The numbers have no gap and end just below the
+        current one; an imported document may begin with a number above 1.
         """
         ...
 
@@ -262,25 +292,36 @@ class LexicalReads(Protocol):
     ) -> list[Scored]:
         """The best chunks of live documents in enabled sources that pass the filter, best first.
 
+        What passes is said by `Filter`. Sources are those of the tenant's namespace and of `*`.
+
         A chunk is found if it holds every phrase, every title term in its title, none of what is
         excluded, and, where there are no phrases or title terms, at least one of the words or
         prefixes. Words beside required parts only add to the score. What a word is looked up as is
         said by `text.lookups`; an empty query finds nothing. The score is BM25 over the whole
-        index and positive; the same query and filter give the same order, so that pages fit.
+        index and positive; higher is better. Where scores are equal, the order is the engine's, but
+        the same query and filter give the same one each time, so that pages by `offset` fit.
 
-        A large index may be searched in steps, rarer words first; `enough` says at how many
-        chunks no further step is worth its time, if that is before `limit`.
+        A large index may be searched in steps, rarer words first. `enough`: once so many chunks are
+        there, no further step is wanted, even if they are fewer than `limit`. An engine that
+        searches in one step ignores it.
         """
         ...
 
     def matching(self, query: Query, chunk_keys: Iterable[int]) -> set[int]:
-        """Those of these chunks that the query would find, were there no filter."""
+        """Those of these chunks, within the tenant, that the query would find without a filter.
+
+        Chunks of disabled sources are among them.
+        """
         ...
 
 
 class ChunkReads(Protocol):
     def views(self, chunk_keys: Iterable[int]) -> dict[int, ChunkView]:
-        """What can be shown of these chunks; those that are gone or invisible are left out."""
+        """What can be shown of these chunks; those that are gone or invisible are left out.
+
+        Invisible is what is outside the tenant. Chunks of disabled sources are shown: only searches
+        leave them out.
+        """
         ...
 
     def views_at(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], ChunkView]:
@@ -298,15 +339,17 @@ class ChunkReads(Protocol):
 
 class ChunkWrites(ChunkReads, Protocol):
     def stored(self, document: Document) -> list[StoredChunk]:
-        """What is stored of a document's chunks, by their index. Locks them."""
+        """What is stored of a document's chunks, in the order of their index. Locks them."""
         ...
 
     def apply(self, document: Document, changes: ChunkChanges) -> None:
         """Remove, move and add chunks, each with a fixed number of statements.
 
         A removed chunk takes its terms and its vectors of every model along. A moved one keeps its
-        key, terms and vectors. An added one is found by its terms in the same transaction already:
-        terms of one run stand side by side for phrases, and no phrase spans two runs.
+        key, terms and vectors; while chunks move, two may have the same index for a moment. An
+        added one gets a new key and is found by its terms in the same transaction already: terms of
+        one run stand side by side for phrases, and no phrase spans two runs. Terms are compared
+        byte by byte; they hold no white space. No changes: nothing happens.
         """
         ...
 
@@ -318,7 +361,7 @@ class SourceReads(Protocol):
 
 
 class SourceWrites(SourceReads, SourceDefinitions, Protocol):
-    """What a writer reads of sources; only background work changes them."""
+    """What a writer reads of sources. Only `SourceUpkeep` changes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +369,7 @@ class VectorCoverage:
     pending: int
     """Documents of the caller that still wait for vectors, or could not be embedded."""
     has_model: bool
-    """Is there any vector of the model?"""
+    """Is there any vector of the model, in any namespace?"""
 
 
 class VectorReads(Protocol):
@@ -335,14 +378,20 @@ class VectorReads(Protocol):
     ) -> list[Scored]:
         """The k chunks of live documents nearest to a vector, by cosine, nearest first.
 
-        The filter, sources that are disabled and the tenant are applied before the cut to k. A
-        model without vectors gives none. VectorsUnavailable: not now, for instance while they are
-        read into memory. An engine may use an approximate index.
+        `vector` is one row of unit length with the model's number of dimensions. The filter,
+        sources that are disabled and the tenant are applied before the cut to k: where k chunks
+        pass, k are returned. A model without vectors gives none. VectorsUnavailable: not now, for
+        instance while they are read into memory. An engine may use an approximate index, and may
+        store vectors rounded: the contract tests want 98 of 100 of the true nearest, cosines that
+        are right to 0.01, and none above 1.
         """
         ...
 
     def scores(self, identity: str, vector: Vectors, chunk_keys: Iterable[int]) -> dict[int, float]:
-        """The cosine, as `search` gives it, of each of these chunks that has such a vector."""
+        """The cosine, as `search` gives it, of each of these chunks that has such a vector.
+
+        Chunks outside the tenant are left out; those of disabled sources are not.
+        """
         ...
 
     def coverage(self, identity: str) -> VectorCoverage:
@@ -351,10 +400,16 @@ class VectorReads(Protocol):
 
 
 class JobReads(Protocol):
-    """A tenant sees the jobs of its namespace. One that is limited to a folder sees the jobs about
-    documents in it, and those that were added by callers limited to it, or to a part of it."""
+    """A tenant sees the jobs of its namespace. One with a prefix sees the jobs about documents
+    under it, and of all other jobs those added by a tenant whose prefix begins with its own.
 
-    def get(self, job_id: str) -> Job | None: ...
+    Jobs about documents are those of `DOCUMENT_KINDS`: their stored subject is the document's
+    storage key as text. `Job.subject` is the document's id then, also of a deleted document.
+    """
+
+    def get(self, job_id: str) -> Job | None:
+        """The job; None: there is none that the tenant sees."""
+        ...
 
     def page(
         self,
@@ -364,56 +419,66 @@ class JobReads(Protocol):
         limit: int,
         after: str | None = None,
     ) -> list[Job]:
-        """Newest first, from the id `after` (exclusive), which need not exist any more."""
+        """Jobs by falling id, which is newest first; only ids below `after`, if it is given.
+
+        Ids are compared as text. The job `after` need not exist any more.
+        """
         ...
 
 
 class QueueWrites(Protocol):
     def add(self, jobs: Iterable[NewJob]) -> list[str]:
-        """Queue jobs in this transaction; their ids.
+        """Queue jobs in this transaction; their ids, in the order of the jobs.
 
-        Where a queued or running job of the kind has the same unique key, nothing is added and the
-        id is that job's.
+        They belong to the tenant: its namespace and its prefix are stored with them. Where a queued
+        or running job of the namespace and kind has the same unique key, nothing is added and the
+        id is that job's; also where it was added earlier in the same call, or by another process
+        at the same time.
         """
         ...
 
     def cancel(self, job_id: str, now_us: int) -> Job | None:
         """Cancel a job that is queued or parked; request it of one that runs; others stay.
 
-        Returns the job as it is then. None: there is no such job.
+        A cancelled job has `finished_at_us`; a running one gets `cancel_requested`, and its worker
+        does the rest. Returns the job as it is then. None: there is none that the tenant sees.
         """
         ...
 
     def retry(self, job_id: str) -> Job | None:
-        """Queue a parked, cancelled or waiting job anew, due at once and with nothing counted.
+        """Queue a parked, cancelled or waiting job again, due at once and with nothing counted.
 
-        Returns the job as it is then: not queued, if it runs or is done, or if another job has its
-        unique key by now. None: there is no such job.
+        Attempts, crashes, error, progress and the request to cancel are cleared. A job that runs or
+        is done, or whose unique key another queued or running job has by now, stays as it is.
+        Returns the job as it is then. None: there is none that the tenant sees.
         """
         ...
 
 
 class AuditReads(Protocol):
     def page(self, document_id: str | None, *, limit: int) -> list[AuditEntry]:
-        """The newest entries first, of one document or of all that the tenant sees."""
+        """The newest entries first, of one document or of all that the tenant sees.
+
+        Newest is what was added last, whatever `at_us` says: clocks step back.
+        """
         ...
 
 
 class AuditWrites(AuditReads, Protocol):
     def add(self, entry: AuditEntry) -> None:
-        """Add an entry in the transaction of the change it is about."""
+        """Add an entry, under the tenant's namespace, in the transaction of its change."""
         ...
 
 
 class ApiKeyReads(Protocol):
     def all(self) -> list[ApiKey]:
-        """Every key, ended ones too. Keys are the operator's: no tenant applies."""
+        """Every key, ended ones too, oldest first. Keys are the operator's: no tenant applies."""
         ...
 
 
 class ApiKeyWrites(ApiKeyReads, Protocol):
     def add(self, key: ApiKey) -> None:
-        """Store a key; of its secret only the hash is there to be stored."""
+        """Store a key; of its secret only the hash is there to be stored. Ids are random."""
         ...
 
     def revoke(self, key_id: str, at_us: int) -> bool:
@@ -445,7 +510,10 @@ class Reader(Protocol):
 
 
 class Writer(Protocol):
-    """What one transaction reads and writes. It may do all that a reader does, vectors apart."""
+    """What one transaction reads and writes. It may do all that a reader does, vectors apart.
+
+    Vectors are written by background work only (`VectorUpkeep`), and searched by readers.
+    """
 
     @property
     def documents(self) -> DocumentWrites: ...
@@ -500,15 +568,32 @@ class Store(Protocol):
         """
         ...
 
+    def probe(self, work: Callable[[Upkeep], T]) -> T:
+        """Read in the calling thread, on a connection of its own, in PROBE_SECONDS_MAX at most.
+
+        It tells whether the store can be read, however busy its other readers are. One thread at a
+        time may call this and `refused_write`.
+        """
+        ...
+
+    def refused_write(self) -> ZibaldoneError | None:
+        """Why the store takes no writes at present (its disk is full), or None where it does."""
+        ...
+
     async def upkeep(self, work: Callable[[Upkeep], T], *, write: bool = True) -> T:
         """Background work across namespaces, atomic like `write` and under the same rules.
 
-        `write=False` only looks, on a snapshot.
+        `write=False` only looks, on a snapshot, and locks nothing; it may take a minute, then it
+        raises DeadlineExceeded. Calls that change something are not made in it.
         """
         ...
 
     async def prepare_model(self, identity: str) -> None:
-        """Get ready to search a model's vectors. Searches work without it, maybe slower."""
+        """Get ready to search a model's vectors: read them into memory, or build an index.
+
+        It may take long, and is called once at the start of a server, whether or not the model has
+        vectors. Searches work without it, maybe slower, or raise VectorsUnavailable for a while.
+        """
         ...
 
     async def check(self, *, thorough: bool = False) -> StoreCheck:
@@ -520,5 +605,5 @@ class Store(Protocol):
         ...
 
     def close(self) -> None:
-        """Finish what was begun; later calls raise StorageUnavailable."""
+        """Finish what was begun; later calls raise StorageUnavailable ("closed")."""
         ...

@@ -1,9 +1,19 @@
-"""What background work asks of a storage engine, by subject: queue, models, vectors, consistency,
-sources, chunks.
+"""What background work asks of a storage engine, by subject: queue, schedules, models, vectors,
+consistency, sources, chunks. It is the other half of `store/port.py`, whose rules hold here too.
 
 It goes by storage key and across namespaces, so no tool is given any of it. It runs as
 `await store.upkeep(work)`, in one transaction. Calls are set-wise: the number of statements of a
 batch does not grow with the documents in it. All of them accept an empty set and then do nothing.
+
+Pages (`stale`, `lacking_page`, `unqueued_page`) go by storage key: those above `after`, in order,
+at most `limit`; an empty page is the end. A document with a lower key may be committed after its
+page was read; callers allow for that.
+
+A document *should have vectors* if it is live and its vector status is not `skipped`. It *lacks*
+one if one of its chunks has no vector of the model.
+
+Times are given by the callers (`now_us`, `at_us`), whose clocks may be wrong. So a lease, a
+back-off or a worker's registration that ends impossibly late counts as over; each says when.
 """
 
 from __future__ import annotations
@@ -26,7 +36,8 @@ class SourceDefinitions(Protocol):
         """How the source's documents are cut. StorageCorrupt if its definition is unusable.
 
         A writer that asks keeps the source locked until it commits: nobody changes its chunking
-        before the document that was cut by it is stored.
+        before the document that was cut by it is stored. Many writers may hold this lock at a time;
+        only `set_chunking` has to wait for them.
         """
         ...
 
@@ -63,29 +74,30 @@ class DocumentText:
 class SourceUpkeep(SourceDefinitions, Protocol):
     """The sources and the texts of their documents, across namespaces."""
 
-    def all(self) -> list[Source]: ...
+    def all(self) -> list[Source]:
+        """Every source of every namespace, by id."""
+        ...
 
     def set_chunking(self, source_id: int, chunking: Chunking) -> int:
-        """Cut so from the next write on; the version of the source's chunking, a new one.
+        """Cut documents so from the next write on; returns the new version of the chunking.
 
-        Each document has the version by which it was cut: `DocumentWrites` stores that of the
-        source in the transaction of the write. All documents that are there now become stale.
-        Because a writer holds the source locked, no document that was cut by an earlier version is
-        committed after this: those that are stale become only fewer.
+        Every call makes a new version, also with the same chunking. Each document carries the
+        version by which it was cut: `insert` and `replace` store that of the source. So all
+        documents of the source become stale. Because writers hold the source locked, no document
+        that was cut by an earlier version is committed after this: there will only be fewer.
         """
         ...
 
-    def chunking_version(self, source_id: int) -> int: ...
+    def chunking_version(self, source_id: int) -> int:
+        """The version of the last `set_chunking`; 0 before the first."""
+        ...
 
     def stale(self, source_id: int, *, after: int, limit: int) -> list[tuple[int, int]]:
-        """Its live documents that an earlier version cut, by key, with their number of characters.
-
-        The order is only for paging: a document with a lower key may be committed later.
-        """
+        """A page of its live documents that an earlier version cut: key, characters of the body."""
         ...
 
     def set_cut(self, source_id: int, document_keys: Iterable[int]) -> None:
-        """These documents are cut by the version of now."""
+        """Those of these documents that belong to the source are cut by its current version."""
         ...
 
     def texts(self, source_id: int, document_keys: Iterable[int]) -> list[DocumentText]:
@@ -94,7 +106,10 @@ class SourceUpkeep(SourceDefinitions, Protocol):
 
 
 class ChunkUpkeep(Protocol):
-    """The chunks of any document, by its storage key. Like `ChunkWrites` otherwise."""
+    """The chunks of any document, by its storage key. Like `ChunkWrites` otherwise.
+
+    The document's revision and times stay as they are; nothing is queued.
+    """
 
     def stored(self, document_key: int) -> list[StoredChunk]: ...
     def apply(self, document_key: int, changes: ChunkChanges) -> None: ...
@@ -117,20 +132,24 @@ class ModelInUse:
 @dataclass(frozen=True, slots=True)
 class Claim:
     rival: str | None
-    """The model that live workers use, where it is another one; None: the claim is granted."""
+    """Identity of the model that live workers use, where it is another; None: it is granted."""
     is_new: bool
-    """The worker was not registered, or its registration had expired."""
+    """The worker was not registered, or its registration had expired. If refused: True."""
 
 
 class ModelUpkeep(Protocol):
-    """The models that made vectors here, and the one that live workers use."""
+    """The models that made vectors here, and the one that live workers use.
+
+    A worker is alive until INDEX_WORKER_ALIVE_SECONDS after its last claim. A registration that
+    ends later than twice that time from now counts as expired. All live workers use one model.
+    """
 
     def id(self, identity: str, dimensions: int, now_us: int) -> int:
-        """The number of a model; a model that is new here gets one."""
+        """The positive number of a model; a model that is new here is added."""
         ...
 
     def all(self) -> list[ModelVectors]:
-        """Newest first."""
+        """Every model that was added, the newest first, with how many vectors it has."""
         ...
 
     def in_use(self, now_us: int) -> ModelInUse | None:
@@ -138,10 +157,16 @@ class ModelUpkeep(Protocol):
         ...
 
     def claim(self, worker_key: int, model_id: int, now_us: int) -> Claim:
-        """Register a live worker; refused while other live workers use another model."""
+        """Register a live worker, or keep it registered for longer.
+
+        Refused while live workers use another model. Claims are decided one after the other, in all
+        processes: of two with different models, one is refused.
+        """
         ...
 
-    def resign(self, worker_key: int) -> None: ...
+    def resign(self, worker_key: int) -> None:
+        """Remove a worker's registration, if there is one."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +196,10 @@ class VectorUpkeep(Protocol):
     def chunks_without_vector(
         self, document_keys: Iterable[int], model_id: int, limit: int
     ) -> Mapping[int, Sequence[ChunkText]]:
-        """Up to `limit` chunks of these documents that lack a vector of the model, by document.
+        """Up to `limit` chunks without a vector of the model, by document and in reading order.
 
-        The limit is shared fairly: a document gets another chunk only when all have had as many.
+        The limit is shared fairly: the first such chunk of every document comes before the second
+        of any. Documents that lack none, or got no share, are left out.
         """
         ...
 
@@ -182,43 +208,58 @@ class VectorUpkeep(Protocol):
         ...
 
     def lacking_page(self, model_id: int, *, after: int, limit: int) -> list[tuple[int, bool]]:
-        """Documents that should have vectors, by key, and whether they lack one of the model."""
+        """A page of the documents that should have vectors, and whether each lacks one."""
         ...
 
     def put(self, model_id: int, chunk_keys: Sequence[int], vectors: Vectors) -> None:
-        """Store vectors; those of chunks that are gone are left out."""
+        """Store a vector for each of these chunks that still exists, in place of an earlier one.
+
+        The vectors are rows of unit length with the model's number of dimensions.
+        """
         ...
 
     def delete(self, vectors: Iterable[tuple[int, int]]) -> None:
-        """Remove vectors by model and chunk."""
+        """Remove vectors by model and chunk; those that do not exist are no error."""
         ...
 
     def drop(self, model_id: int, limit: int) -> int:
-        """Remove some of a model's vectors; how many these were."""
+        """Remove up to `limit` vectors of a model; how many. 0: it has none left."""
         ...
 
     def enqueue_missing(self, document_keys: Iterable[int], model_id: int, at_us: int) -> int:
-        """Queue those of these documents that need vectors and are not queued; how many.
+        """Queue those of these documents that need it and have no queued or running job; how many.
 
-        Also those that failed: they are pending again, and their parked jobs go.
+        A document needs it if it should have vectors, and its status is `pending` or `error` or it
+        lacks one. It gets a job of the kind VECTORS, as a write of it would add (`keep/commit.py`:
+        subject, payload with the revision), in its namespace and with no prefix. Its status becomes
+        `pending`, its error is cleared, and its parked and cancelled jobs are removed.
         """
         ...
 
     def enqueue_cut(self, document_keys: Iterable[int], at_us: int) -> None:
-        """Queue documents with new chunks; not those that are kept out of vectors."""
+        """The same for documents with new chunks, whatever they have queued or lack."""
         ...
 
     def set_ready(self, revisions: Iterable[tuple[int, int]]) -> None:
-        """These documents (key, revision) have all their vectors; not if they changed since."""
+        """Make documents (key, revision) `ready`, and clear their error.
+
+        Only where the document is live, at that revision, and `pending` or `error`. It is no
+        change of the document: revision, times and history stay.
+        """
         ...
 
     def set_error(self, errors: Iterable[tuple[int, int, str]]) -> None:
-        """These documents (key, revision) cannot be embedded, and why; not if they changed."""
+        """Make documents (key, revision, reason) `error`.
+
+        Only where the document is at that revision and `pending`.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class IndexCounts:
+    """Live documents and their chunks, in all namespaces."""
+
     documents: int
     ready: int
     pending: int
@@ -230,15 +271,21 @@ class IndexCounts:
     missing: int
     """Chunks that should have a vector and have none."""
     queued: int
+    """Jobs of the kind VECTORS that are queued or running."""
     parked: int
+    """Such jobs that are parked."""
 
 
 @dataclass(frozen=True, slots=True)
 class PendingLag:
     pending: int
+    """Live documents with that vector status, like the next."""
     failed: int
     oldest_us: int | None
+    """When the oldest job of the kind VECTORS that is queued or running was added. If there is no
+    such job: the last change of the pending document that changed first. None: neither exists."""
     youngest_us: int | None
+    """The same for the youngest."""
 
 
 class QueueUpkeep(Protocol):
@@ -246,12 +293,27 @@ class QueueUpkeep(Protocol):
 
     A job is leased under a token, `owner`, that is new for each call of `lease`. Every later call
     names the lease, and has no effect where the job is no longer held under that token: a worker
-    that slept past its lease cannot touch what another took over. Those calls return the keys of
-    the jobs that were still held, so that a caller can tell.
+    that slept past its lease cannot touch what another took over. A lease that ran out is still
+    held until somebody takes the job. Those calls apply to all `LeasedJob.keys` of a lease and
+    return the keys of the jobs that were still held, so that a caller can tell.
+
+    | state     | means                               | next state, and by what               |
+    |-----------|-------------------------------------|---------------------------------------|
+    | queued    | waits for its time and a worker     | running: lease                        |
+    | running   | leased                              | done: finish; parked: park;           |
+    |           |                                     | queued: release, retry, wait;         |
+    |           |                                     | cancelled: cancel                     |
+    | parked    | failed for good; the error is kept  | queued: `QueueWrites.retry`           |
+    | done      | ended; the result is kept           |                                       |
+    | cancelled | somebody ended it                   | queued: `QueueWrites.retry`           |
+
+    `QueueWrites.cancel` ends what is queued or parked. Ended jobs are kept until `purge`.
+    A job that ends (done, parked, cancelled) gets `finished_at_us`; one that leaves `running` loses
+    its token and its lease.
     """
 
     def add(self, namespace: str, jobs: Iterable[NewJob]) -> list[str]:
-        """Like `QueueWrites.add`, for a namespace."""
+        """Like `QueueWrites.add`, for a namespace and with no prefix."""
         ...
 
     def lease(
@@ -265,28 +327,41 @@ class QueueUpkeep(Protocol):
         by_subject: bool = False,
         running_max: int | None = None,
     ) -> list[LeasedJob]:
-        """Take the oldest due jobs of a kind, at most `limit`, until `until_us`.
+        """Take the oldest due jobs of a kind, at most `limit`, until `until_us`; oldest first.
 
-        Due is a queued job whose time has come, and a running one whose lease ran out. A lease that
-        ends later than one given now for twice as long counts as run out (the clock was ahead when
-        it was given); so does a back-off that ends after JOB_BACKOFF_SECONDS_MAX.
+        Oldest is what was added first. Two calls never take the same job, in whatever processes. A
+        job that is taken is `running`, with `started_at_us = now_us`.
 
-        A job whose lease ran out comes alone, with one more in `crashes`: if it is what ended its
-        worker, no other job shares the blame. If its cancellation was requested it is cancelled
-        instead.
+        Due is a queued job whose `not_before_us` has come, and a running one whose lease ran out. A
+        lease that ends after `now_us + 2 * (until_us - now_us)` ran out, too: it was given by a
+        clock that was ahead. For the same reason a job that was set back (it has an error) is due
+        if its `not_before_us` is more than JOB_BACKOFF_SECONDS_MAX from now.
 
-        `by_subject`: a subject is leased with all of its queued jobs, and to one worker at a time.
-        The newest job is returned and stands for the others; a job that is added meanwhile is not
-        among them. `running_max`: in all processes no more jobs of the kind are leased than this.
+        A job whose lease ran out is taken before all others and alone, with one more in `crashes`:
+        if it is what ended its worker, no other job shares the blame. If its cancellation was
+        requested, it becomes `cancelled` and the next one is looked for.
+
+        `by_subject`: a subject is leased to one worker at a time, with all of its queued jobs,
+        those that wait for a later time included. The newest job is returned and stands for the
+        others (`keys` has them all); its attempts are what counts. A job that is added meanwhile is
+        not among them, and waits until the lease is over. Jobs without a subject are taken one by
+        one. Namespaces are not told apart, so kinds that merge need subjects that are unique in the
+        store, such as storage keys.
+
+        `running_max`: with these, no more jobs of the kind are leased in all processes than this;
+        those whose lease ran out do not count.
         """
         ...
 
     def has_due(self, kind: str, *, now_us: int, until_us: int) -> bool:
-        """Whether there is something to lease, asked without the lock that leasing needs."""
+        """Whether `lease` might find something; asked often, and without the lock that it needs.
+
+        It may be wrong on the side of yes: the subject of what is due may be leased.
+        """
         ...
 
     def renew(self, leases: Iterable[LeasedJob], until_us: int) -> dict[int, bool]:
-        """Hold longer. For the keys still held: whether cancellation is requested."""
+        """Hold until `until_us`. For the keys still held: whether cancellation is requested."""
         ...
 
     def held(self, leases: Iterable[LeasedJob]) -> dict[int, bool]:
@@ -294,15 +369,20 @@ class QueueUpkeep(Protocol):
         ...
 
     def progress(self, lease: LeasedJob, progress: Progress) -> bool | None:
-        """Whether cancellation is requested; None if the job is no longer held."""
+        """Store how far a job is, on the job itself and not on those it stands for.
+
+        Returns whether cancellation is requested; None if the job is no longer held.
+        """
         ...
 
     def release(
         self, leases: Iterable[LeasedJob], *, now_us: int, has_progressed: bool = False
     ) -> set[int]:
-        """Queue again at once: the worker stops, or did a part (then no failure counts any more).
+        """Queue again, due as before: the worker stops.
 
-        Jobs to be cancelled are cancelled instead, here and in `retry` and `wait`.
+        `has_progressed`: it did a part of the work, so attempts, crashes and error are cleared.
+        Jobs whose cancellation is requested become `cancelled` instead, here and in `retry` and
+        `wait`.
         """
         ...
 
@@ -314,25 +394,34 @@ class QueueUpkeep(Protocol):
         result: Any = None,
         is_kept: bool = True,
     ) -> set[int]:
-        """Done. `is_kept=False` removes the jobs, with no state `done` and no result to look at."""
+        """Make jobs `done` with a result (JSON or None), and clear their error.
+
+        It wins over a request to cancel. `is_kept=False` removes the jobs instead.
+        """
         ...
 
     def cancel(self, leases: Iterable[LeasedJob], *, now_us: int) -> set[int]:
-        """The worker stopped because cancellation was requested."""
+        """Make jobs `cancelled`: the worker stopped because that was requested."""
         ...
 
     def retry(self, setbacks: Iterable[Setback], *, now_us: int) -> set[int]:
-        """Queue again for later and count a failed attempt."""
+        """Queue again for the setback's `not_before_us`; keep its error and count an attempt.
+
+        `crashes` starts at 0 again, here and in `wait`: the worker lives.
+        """
         ...
 
     def wait(self, setbacks: Iterable[Setback], *, now_us: int) -> set[int]:
-        """Queue again for later; it was no attempt, as something else was unavailable."""
+        """The same without counting an attempt: something else was unavailable."""
         ...
 
     def park(
         self, setbacks: Iterable[Setback], *, now_us: int, is_attempt: bool = True
     ) -> set[int]:
-        """Set aside with the error, until somebody retries or cancels the job."""
+        """Set aside with the error, until somebody retries or cancels the job.
+
+        `is_attempt`: count an attempt. A request to cancel makes no difference here.
+        """
         ...
 
     def forget_ended(self, kind: str, subjects: Iterable[str]) -> None:
@@ -340,45 +429,63 @@ class QueueUpkeep(Protocol):
         ...
 
     def pending(self, kind: str, created_through_us: int) -> int:
-        """Queued and running jobs that were created up to a time."""
+        """How many jobs are queued or running that were created up to a time, inclusive."""
         ...
 
     def purge(self, kind: str, state: JobState, *, before_us: int, limit: int) -> int:
-        """Remove jobs that ended (done, parked or cancelled) before a time; how many."""
+        """Remove jobs of a state (done, parked or cancelled) that ended before a time; how many.
+
+        At most `limit`, those that ended first.
+        """
         ...
 
 
 class ScheduleUpkeep(Protocol):
-    def all(self) -> list[Schedule]: ...
+    """Schedules of all namespaces; a name is unique in the store."""
 
-    def put(self, schedule: Schedule) -> None:
-        """Add or change. A schedule whose cron expression stays keeps its next run."""
+    def all(self) -> list[Schedule]:
+        """By name."""
         ...
 
-    def remove(self, name: str) -> bool: ...
+    def put(self, schedule: Schedule) -> None:
+        """Add or change. It keeps its last run, and its next unless the cron expression differs."""
+        ...
+
+    def remove(self, name: str) -> bool:
+        """Whether there was one. Jobs that it added stay."""
+        ...
 
     def advance(
         self, name: str, *, expected_us: int, next_run_at_us: int, ran_at_us: int | None = None
     ) -> bool:
-        """Set the next run. False: the next run is not `expected_us`, another process was first."""
+        """Set the next run, and the last one if `ran_at_us` is given.
+
+        False: the next run is not `expected_us`, because another process was first, or the schedule
+        is gone; nothing changed. A run is added in the same transaction.
+        """
         ...
 
 
 class ConsistencyUpkeep(Protocol):
-    """Documents, queue and vectors compared."""
+    """Documents, queue and vectors compared. These may read everything there is."""
 
-    def counts(self, model_id: int) -> IndexCounts: ...
+    def counts(self, model_id: int) -> IndexCounts:
+        """`model_id` 0: no model, so nothing has a vector of it."""
+        ...
 
     def lag(self) -> PendingLag:
         """How many documents wait or failed, and since when the oldest and the youngest wait."""
         ...
 
     def failed_documents(self, limit: int) -> list[tuple[str, str]]:
-        """Ids of documents that could not be embedded, and why."""
+        """Ids of live documents whose vector status is `error`, and why; in any order."""
         ...
 
     def unqueued_page(self, model_id: int, *, after: int, limit: int) -> list[tuple[int, bool]]:
-        """Documents that nothing is queued for, by key, and whether something should be."""
+        """A page of documents that should have vectors and have no queued or running job.
+
+        With each: whether it needs one, as in `VectorUpkeep.enqueue_missing`.
+        """
         ...
 
     def orphan_vectors(self, limit: int) -> list[tuple[int, int]]:
@@ -386,7 +493,7 @@ class ConsistencyUpkeep(Protocol):
         ...
 
     def ghost_documents(self, model_id: int, limit: int) -> list[tuple[str, str]]:
-        """Namespace and id of documents that are said to be ready and lack a vector."""
+        """Namespace and id of live documents that are `ready` and lack a vector."""
         ...
 
 

@@ -237,12 +237,12 @@ class _Cutting:
     def chunks(self) -> list[Chunk]:
         if not self._pieces:
             return []
-        found: list[Chunk] = []
+        chunks: list[Chunk] = []
         for first, last in self._pieces.chunks():
             start, end = self._pieces.starts[first], self._pieces.ends[last]
             heading = " > ".join(self._common_trail(first, last))
-            found.append(Chunk(len(found), start, end, heading, self._body[start:end]))
-        return found
+            chunks.append(Chunk(len(chunks), start, end, heading, self._body[start:end]))
+        return chunks
 
     def _common_trail(self, first: int, last: int) -> tuple[str, ...]:
         sections = range(self._section_of[first], self._section_of[last] + 1)

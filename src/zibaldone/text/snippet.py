@@ -24,7 +24,7 @@ from zibaldone.text.words import (
 )
 
 Match = tuple[int, int, str]
-"""Where a word of the query stands, (start, end), and the stem by which it was found."""
+"""Where a word of the query stands, (start, end), and the stem by which it was places."""
 
 _SPACE = re.compile(r"\s")
 _SLACK_CHARS = 40
@@ -39,10 +39,10 @@ def matches(text: str, query: Query) -> list[Match]:
     return sorted(_matches(text, query))
 
 
-def spans(found: Sequence[Match], start: int, end: int) -> list[tuple[int, int]]:
+def spans(places: Sequence[Match], start: int, end: int) -> list[tuple[int, int]]:
     """Matches inside of a stretch, counted from its beginning; in order, not overlapping."""
     joined: list[tuple[int, int]] = []
-    for first, last, _ in found:
+    for first, last, _ in places:
         if first < start or last > end:
             continue
         if joined and first - start < joined[-1][1]:
@@ -52,9 +52,9 @@ def spans(found: Sequence[Match], start: int, end: int) -> list[tuple[int, int]]
     return joined
 
 
-def cut(text: str, found: Sequence[Match], chars_max: int) -> tuple[str, int]:
+def cut(text: str, places: Sequence[Match], chars_max: int) -> tuple[str, int]:
     """The stretch that holds most of the matches, and where it begins."""
-    first, last = _best_window(found, chars_max)
+    first, last = _best_window(places, chars_max)
     spare = max(0, chars_max - (last - first))
     start = max(0, min(first - spare // 3, len(text) - chars_max))
     end = min(len(text), start + chars_max)
@@ -68,22 +68,22 @@ def cut(text: str, found: Sequence[Match], chars_max: int) -> tuple[str, int]:
     return shown.lstrip(), start + len(shown) - len(shown.lstrip())
 
 
-def _best_window(found: Sequence[Match], chars_max: int) -> tuple[int, int]:
+def _best_window(places: Sequence[Match], chars_max: int) -> tuple[int, int]:
     """The first and last character of the densest group of matches that fits."""
     best, best_score = (0, 0), (0, 0)
     inside: dict[str, int] = {}
     tail = 0
-    for count, (start, end, key) in enumerate(found, 1):
+    for count, (start, end, key) in enumerate(places, 1):
         inside[key] = inside.get(key, 0) + 1
-        while tail < count - 1 and end - found[tail][0] > chars_max:
-            left = found[tail][2]
+        while tail < count - 1 and end - places[tail][0] > chars_max:
+            left = places[tail][2]
             inside[left] -= 1
             if not inside[left]:
                 del inside[left]
             tail += 1
         score = (len(inside), count - tail)
         if score > best_score:
-            best, best_score = (found[tail][0], max(end, start)), score
+            best, best_score = (places[tail][0], max(end, start)), score
     return best
 
 
@@ -91,7 +91,7 @@ def _matches(text: str, query: Query) -> Iterator[Match]:
     """Every place where a word of the query stands, with the stem that it matched."""
     words = (*query.terms, *query.title_terms, *chain.from_iterable(query.phrases))
     sought = frozenset(chain.from_iterable(map(_sought_stems, words)))
-    initials = {key[0] for key in sought}  # a stem begins as its word does, and stemming is dear
+    initials = {key[0] for key in sought}  # a stem begins as its word does; stemming is slow
     prefixes = tuple(map(fold_accents, query.prefixes))
     folded, places = aligned_fold(text)
     camel = has_camel(text)
@@ -117,10 +117,10 @@ def _matches(text: str, query: Query) -> Iterator[Match]:
 def _sought_stems(term: str) -> Iterable[str]:
     if is_unspaced(term):
         return pairs(clusters(term)) or (term,)
-    found = forms(term)
+    made = forms(term)
     if term[-1] in "+#":
-        return map(stem, found.wholes[:1])
-    return map(stem, chain(found.parts, found.wholes[:1]))
+        return map(stem, made.wholes[:1])
+    return map(stem, chain(made.parts, made.wholes[:1]))
 
 
 def _pieces(lexeme: str) -> Iterable[tuple[int, int, str]]:

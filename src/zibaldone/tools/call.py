@@ -25,7 +25,7 @@ from zibaldone.errors import (
     PayloadTooLarge,
     ZibaldoneError,
 )
-from zibaldone.limits import ECHO_CHARS_MAX
+from zibaldone.limits import DOCUMENT_ID_BYTES_MAX, ECHO_CHARS_MAX
 from zibaldone.text import normalize
 from zibaldone.tools import metrics
 from zibaldone.tools.argument_names import Place, names_of, unknown_places
@@ -190,7 +190,7 @@ def _log_change(tool: AnyTool, call: Call, arguments: dict[str, Any], outcome: s
         "key": call.principal.key_id,
         "namespace": call.principal.tenant.namespace,
         "tool": tool.name,
-        "document": path if isinstance(path, str) else "",
+        "document": path[:DOCUMENT_ID_BYTES_MAX] if isinstance(path, str) else "",
         "outcome": outcome,
         "request": call.request_id,
     }

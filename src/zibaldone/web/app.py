@@ -47,6 +47,7 @@ def build_app(serving: Serving) -> App:
     health = Health(serving.runtime, serving.authenticator, serving.background)
     exact: dict[str, Endpoint] = {
         **rest.exact,
+        "/live": _read_only(health.live),
         "/health": _read_only(health.health),
         "/metrics": _read_only(health.metrics),
         "/openapi.json": _read_only(OpenApi(catalogue, routes).document),

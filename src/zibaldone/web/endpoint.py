@@ -1,4 +1,4 @@
-"""The MCP endpoint over HTTP: authenticate → negotiate → read → admit → dispatch → frame.
+"""The MCP endpoint over HTTP: authenticate → read → negotiate → admit → dispatch → frame.
 
 Stateless: nothing is kept between requests, so a restart ends no session.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from zibaldone.errors import InsufficientScope, MethodNotAllowed
@@ -40,7 +40,6 @@ from zibaldone.web.http import (
     Receive,
     Send,
     header,
-    read_body,
     request_id,
     send_body,
     send_error,
@@ -97,12 +96,13 @@ class McpEndpoint:
         principal = await self._authenticator.authenticate(scope, self._surface.profile)
         match scope["method"]:
             case "POST":
-                call = Call(self._runtime, principal, request_id(scope))
-                self._gate.enter(principal)
+                admission = await self._gate.admit(principal, scope, receive)
+                body = admission.body
+                call = Call(self._runtime, principal, request_id(scope), request_bytes=len(body))
                 try:
-                    await self._post(scope, receive, send, call)
+                    await self._post(scope, receive, send, call, body)
                 finally:
-                    self._gate.leave(principal)
+                    self._gate.leave(admission)
             case "GET" | "HEAD":
                 await self._info(scope, send)
             case "DELETE":
@@ -121,15 +121,15 @@ class McpEndpoint:
         else:
             await send_json(scope, send, 200, self._surface.info())
 
-    async def _post(self, scope: HttpScope, receive: Receive, send: Send, call: Call) -> None:
+    async def _post(
+        self, scope: HttpScope, receive: Receive, send: Send, call: Call, body: bytes
+    ) -> None:
         accept = parse_accept(_accept(scope))
         exchange = Exchange(scope, receive, send, accept.format, accept.wants_sse, call)
-        if accept.is_unsupported:
+        if accept.is_unsupported and not _is_silent(body):
             refusal = error_envelope(None, ProtocolError(PARSE_ERROR, ACCEPTABLE))
             await exchange.respond(refusal, 406)
             return
-        body = await read_body(receive, self._runtime.limits.request_body_bytes_max)
-        exchange.call = replace(call, request_bytes=len(body))
         value: Any = None
         try:
             value = parse_body(body)
@@ -204,6 +204,16 @@ def _accept(scope: HttpScope) -> str | None:
     """The Accept header, joined if it was sent in several lines."""
     lines = [value for name, value in scope["headers"] if name == b"accept"]
     return b",".join(lines).decode("latin-1") if lines else None
+
+
+def _is_silent(body: bytes) -> bool:
+    """Whether it is a notification, or several: their answer has no body that could be unwanted."""
+    try:
+        value = parse_body(body)
+        values = value if isinstance(value, list) else [value]
+        return bool(values) and not any(parse_message(one).is_request for one in values)
+    except ProtocolError:
+        return False
 
 
 def _header_version(exchange: Exchange) -> Version:

@@ -1,40 +1,207 @@
-"""Limits concurrent requests: beyond the limit a caller gets 429 instead of waiting."""
+"""What runs at once, and how many bytes of requests are held for it.
+
+A request passes the gate after its body has arrived, so a peer that sends slowly holds no place in
+it. A body that came with its headers costs nothing here; a longer one first reserves its bytes, in
+all and for its key, and waits a while for others to leave. Beyond that a caller is told to come
+back.
+"""
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter, deque
+from dataclasses import dataclass
+
 from zibaldone.access.principal import Principal
 from zibaldone.errors import TooManyRequests
+from zibaldone.limits import BODY_WAIT_SECONDS_MAX, UNCOUNTED_BYTES_MAX, Limits
+from zibaldone.web.http import (
+    KEY_ID_KEY,
+    HttpScope,
+    Receive,
+    header,
+    next_part,
+    payload_too_large,
+)
 
 RETRY_AFTER_SECONDS = 1
+_BODILESS = frozenset({"GET", "HEAD", "DELETE"})
+
+
+@dataclass(slots=True)  # made for every request: frozen costs three times as much
+class Admission:
+    """A request that is in: its body, and what it takes."""
+
+    key_id: str
+    body: bytes = b""
+    held_bytes: int = 0
 
 
 class Gate:
-    def __init__(self, all_max: int, per_key_max: int) -> None:
-        self._all_max = all_max
-        self._per_key_max = per_key_max
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
         self._running: dict[str, int] = {}
-        """Running requests by key; keys without any are absent."""
+        """Requests that run, by key; a key without one is not there."""
         self._total = 0
+        self._arriving: Counter[str] = Counter()
+        """Requests whose body is still arriving, by key."""
+        self._memory = Memory(limits.bytes_in_flight_max, limits.bytes_in_flight_per_key_max)
 
-    def enter(self, principal: Principal) -> None:
-        """Count a request, or raise TooManyRequests. Every successful `enter` needs a `leave`."""
-        key_id = principal.key_id
-        if self._total >= self._all_max:
-            raise TooManyRequests("The server is busy. Try again.", retry_after=RETRY_AFTER_SECONDS)
-        running = self._running.get(key_id, 0)
-        if running >= self._per_key_max:
-            raise TooManyRequests(
-                f"This key has {self._per_key_max} requests running. Try again.",
-                retry_after=RETRY_AFTER_SECONDS,
-            )
-        self._total += 1
-        self._running[key_id] = running + 1
+    async def admit(self, principal: Principal, scope: HttpScope, receive: Receive) -> Admission:
+        """Read the body, then take a place among those that run. Whoever is let in must `leave`."""
+        admission = Admission(principal.key_id)
+        scope[KEY_ID_KEY] = principal.key_id
+        if scope["method"] not in _BODILESS:
+            part, has_more = await next_part(receive)
+            if has_more:
+                await self._read_rest(admission, part, scope, receive)
+            elif len(part) > self._limits.request_body_bytes_max:
+                raise payload_too_large(self._limits.request_body_bytes_max)
+            else:
+                admission.body = part
+        try:
+            self._enter(admission.key_id)
+        except TooManyRequests:
+            self._release(admission)
+            raise
+        return admission
 
-    def leave(self, principal: Principal) -> None:
-        key_id = principal.key_id
+    def leave(self, admission: Admission) -> None:
+        key_id = admission.key_id
         self._total -= 1
         running = self._running[key_id] - 1
         if running:
             self._running[key_id] = running
         else:
             del self._running[key_id]
+        self._release(admission)
+
+    def _enter(self, key_id: str) -> None:
+        limits = self._limits
+        if self._total >= limits.requests_max:
+            raise _too_many("The server is busy. Try again.")
+        running = self._running.get(key_id, 0)
+        if running >= limits.requests_per_key_max:
+            raise _too_many(
+                f"This key has {limits.requests_per_key_max} requests running. Try again."
+            )
+        self._total += 1
+        self._running[key_id] = running + 1
+
+    def _release(self, admission: Admission) -> None:
+        if admission.held_bytes:
+            self._memory.release(admission.key_id, admission.held_bytes)
+            admission.held_bytes = 0
+
+    async def _read_rest(
+        self, admission: Admission, first: bytes, scope: HttpScope, receive: Receive
+    ) -> None:
+        key_id = admission.key_id
+        if self._arriving[key_id] >= self._limits.requests_per_key_max:
+            raise _too_many(f"This key has {self._arriving[key_id]} bodies arriving. Try again.")
+        self._arriving[key_id] += 1
+        try:
+            await self._read_parts(admission, first, scope, receive)
+        except BaseException:
+            self._release(admission)
+            raise
+        finally:
+            self._arriving[key_id] -= 1
+            if not self._arriving[key_id]:
+                del self._arriving[key_id]
+
+    async def _read_parts(
+        self, admission: Admission, first: bytes, scope: HttpScope, receive: Receive
+    ) -> None:
+        bytes_max = self._limits.request_body_bytes_max
+        announced = header(scope, b"content-length")
+        # A body of unknown length may become as long as is allowed: it cannot wait halfway.
+        expected = int(announced) if announced and announced.isdecimal() else bytes_max
+        parts, size_bytes, has_more = [first], len(first), True
+        while has_more:
+            if size_bytes > bytes_max:
+                raise payload_too_large(bytes_max)
+            if size_bytes > UNCOUNTED_BYTES_MAX and not admission.held_bytes:
+                await self._memory.reserve(admission.key_id, expected)
+                admission.held_bytes = expected
+            part, has_more = await next_part(receive)
+            size_bytes += len(part)
+            parts.append(part)
+        if size_bytes > bytes_max:
+            raise payload_too_large(bytes_max)
+        admission.body = b"".join(parts)
+
+
+class Memory:
+    """Bytes that may be held, in all and by key. Who finds no room waits in turn, for a while."""
+
+    def __init__(self, all_max: int, per_key_max: int) -> None:
+        self._all_max = all_max
+        self._per_key_max = per_key_max
+        self._all = 0
+        self._by_key: Counter[str] = Counter()
+        self._waiting: dict[str, deque[tuple[int, asyncio.Future[None]]]] = {}
+        """By key: within one in order, between them in turn."""
+
+    async def reserve(self, key_id: str, size_bytes: int) -> None:
+        if key_id not in self._waiting and self._fits(key_id, size_bytes):
+            self._take(key_id, size_bytes)
+            return
+        granted = asyncio.get_running_loop().create_future()
+        waiting = self._waiting.setdefault(key_id, deque())
+        waiting.append((size_bytes, granted))
+        try:
+            async with asyncio.timeout(BODY_WAIT_SECONDS_MAX):
+                await granted
+        except BaseException as problem:
+            if granted.done() and not granted.cancelled():
+                self.release(key_id, size_bytes)
+            else:
+                self._forget(key_id, granted)
+            if isinstance(problem, TimeoutError):
+                message = "Too many large requests are held in memory. Try again."
+                raise _too_many(message) from None
+            raise
+
+    def release(self, key_id: str, size_bytes: int) -> None:
+        self._all -= size_bytes
+        self._by_key[key_id] -= size_bytes
+        if not self._by_key[key_id]:
+            del self._by_key[key_id]
+        self._grant()
+
+    def _fits(self, key_id: str, size_bytes: int) -> bool:
+        return (
+            self._all + size_bytes <= self._all_max
+            and self._by_key[key_id] + size_bytes <= self._per_key_max
+        )
+
+    def _take(self, key_id: str, size_bytes: int) -> None:
+        self._all += size_bytes
+        self._by_key[key_id] += size_bytes
+
+    def _grant(self) -> None:
+        """Let in who fits now; the key that gets a grant goes to the end of the line."""
+        for key_id in tuple(self._waiting):
+            waiting = self._waiting[key_id]
+            size_bytes, granted = waiting[0]
+            if not self._fits(key_id, size_bytes):
+                continue
+            self._take(key_id, size_bytes)
+            waiting.popleft()
+            granted.set_result(None)
+            del self._waiting[key_id]
+            if waiting:
+                self._waiting[key_id] = waiting
+
+    def _forget(self, key_id: str, granted: asyncio.Future[None]) -> None:
+        kept = deque(entry for entry in self._waiting[key_id] if entry[1] is not granted)
+        if kept:
+            self._waiting[key_id] = kept
+        else:
+            del self._waiting[key_id]
+        self._grant()
+
+
+def _too_many(message: str) -> TooManyRequests:
+    return TooManyRequests(message, retry_after=RETRY_AFTER_SECONDS)

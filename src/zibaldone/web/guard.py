@@ -1,22 +1,27 @@
-"""Checks every request before any route sees it: body size, Host, Origin.
+"""Checks every request before any route sees it: size, Host, Origin.
 
 It wraps the whole application, so that no route can miss it.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import dataclass
 
 from zibaldone.access.loopback import is_loopback, without_port
 from zibaldone.errors import (
+    BadRequest,
     Forbidden,
+    HeadersTooLarge,
     Internal,
     MisdirectedRequest,
-    PayloadTooLarge,
+    ShuttingDown,
+    UrlTooLong,
     ZibaldoneError,
 )
 from zibaldone.jobs.supervisor import Supervisor
+from zibaldone.limits import HEADERS_MAX, URL_BYTES_MAX
 from zibaldone.web.http import (
     EXTRA_HEADERS_KEY,
     ClientGone,
@@ -26,13 +31,19 @@ from zibaldone.web.http import (
     Receive,
     Send,
     has_started,
+    has_twice,
     header,
+    payload_too_large,
     request_id,
     send_body,
     send_error,
 )
 
 _log = logging.getLogger("zibaldone.web")
+
+
+STOPPING = "the server stops"
+"""With this message the server cancels requests when it has no more time for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +101,12 @@ class Guard:
                 await self._inner(scope, receive, send)
         except ClientGone:
             return
-        except ZibaldoneError as error:
+        except (Exception, asyncio.CancelledError) as problem:
+            error = _as_error(problem, scope)
+            if error is None:
+                raise
             if not has_started(scope):
                 await send_error(scope, send, error)
-        except Exception:
-            _log.exception("request %s failed", request_id(scope))
-            if not has_started(scope):
-                message = (
-                    "The request failed. The server's log has the reason under this request id."
-                )
-                await send_error(scope, send, Internal(message))
 
     def _cors_headers(self, scope: HttpScope) -> tuple[Header, ...]:
         """Headers for web pages of the allowed origins."""
@@ -115,12 +122,16 @@ class Guard:
         )
 
     def _check(self, scope: HttpScope) -> None:
+        if len(scope["headers"]) > HEADERS_MAX:
+            message = f"The request has more than {HEADERS_MAX} headers."
+            raise HeadersTooLarge(message, headers_max=HEADERS_MAX)
+        if len(scope["query_string"]) + len(scope.get("raw_path") or b"") > URL_BYTES_MAX:
+            raise UrlTooLong(f"The URL is over {URL_BYTES_MAX} bytes.", bytes_max=URL_BYTES_MAX)
         length = header(scope, b"content-length")
         if length is not None and length.isdecimal() and int(length) > self._rules.body_bytes_max:
-            raise PayloadTooLarge(
-                f"The request body is larger than {self._rules.body_bytes_max} bytes.",
-                bytes_max=self._rules.body_bytes_max,
-            )
+            raise payload_too_large(self._rules.body_bytes_max)
+        if has_twice(scope, b"host"):
+            raise BadRequest("The request has two Host headers.", field="host")
         # DNS rebinding: a web page can make a browser call loopback under the page's own host
         # name, which then is in the Host header.
         host = header(scope, b"host")
@@ -146,6 +157,17 @@ class Guard:
             return True
         scheme, mark, rest = origin.lower().partition("://")
         return bool(mark) and scheme in ("http", "https") and is_loopback(without_port(rest))
+
+
+def _as_error(problem: BaseException, scope: HttpScope) -> ZibaldoneError | None:
+    """What the caller is told; None where the request was cancelled by whoever serves it."""
+    if isinstance(problem, ZibaldoneError):
+        return problem
+    if isinstance(problem, asyncio.CancelledError):
+        is_stopping = problem.args == (STOPPING,)
+        return ShuttingDown("The server is shutting down. Try again.") if is_stopping else None
+    _log.error("request %s failed", request_id(scope), exc_info=problem)
+    return Internal("The request failed. The server's log has the reason under this request id.")
 
 
 async def _follow_lifespan(receive: Receive, send: Send, background: Supervisor) -> None:

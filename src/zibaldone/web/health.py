@@ -1,26 +1,59 @@
-"""/health, which tests the parts by using them, and /metrics."""
+"""/live, /health, which really tries the parts, and /metrics.
+
+/health answers within a second, whatever the parts do. The store is read from a thread of its own
+on a connection of its own. Whether readers and the writer get on is told by a read and a write of
+no work that queue like any other; one of each at most is under way, and one that is still waiting
+is not waited for again.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import threading
 import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 import zibaldone
+from zibaldone.access.decide import require_effect
 from zibaldone.access.principal import Tenant
-from zibaldone.errors import ZibaldoneError
-from zibaldone.index.sweep import Lag, lag
+from zibaldone.errors import StorageUnavailable, ZibaldoneError
+from zibaldone.index.sweep import Lag, measured_lag
 from zibaldone.jobs.supervisor import Supervisor
+from zibaldone.limits import HEALTH_SECONDS_MAX, STUCK_SECONDS
+from zibaldone.store.port import Store
 from zibaldone.tools.spec import Runtime
 from zibaldone.web.auth import Authenticator
 from zibaldone.web.http import HttpScope, Receive, Send, send_body, send_json
+from zibaldone.web.lag import loop_lag
 
 _PROBE = Tenant(namespace="health")
+_AUTHENTICATION_SECONDS_MAX = 0.2
+_BRIEF_MEMBERS = ("status", "code")
+_SOUND = frozenset({"ok", "off", "busy"})
+_LAG_SECONDS_MAX = 1.0
+"""A longer stop of the event loop is worth telling. A crowded machine can cause it too."""
+
+Service = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What a look at the store found."""
+
+    lag: Lag | None
+    problem: ZibaldoneError | None
+    refused_write: ZibaldoneError | None
+    ms: float
 
 
 class Health:
-    """/health is open to everyone, without secrets; /metrics needs a key if keys are used."""
+    """Open to all are /live and the outline of /health; counts and messages are the operator's."""
 
     def __init__(
         self, runtime: Runtime, authenticator: Authenticator, background: Supervisor
@@ -28,78 +61,191 @@ class Health:
         self._runtime = runtime
         self._authenticator = authenticator
         self._background = background
+        self._sampler = Sampler(runtime.store)
+        store = runtime.store
+        self._readers = Errand(lambda: store.read(_PROBE, lambda reader: None))
+        self._writer = Errand(
+            lambda: store.write(_PROBE, lambda writer: writer.documents.get("probe"))
+        )
+
+    async def live(self, scope: HttpScope, receive: Receive, send: Send) -> None:
+        del receive
+        await send_json(scope, send, 200, {"status": "alive", "version": zibaldone.__version__})
 
     async def health(self, scope: HttpScope, receive: Receive, send: Send) -> None:
         del receive
-        services = {
-            "store": await self._store(),
-            "embedder": self._embedder(),
-            "index": await self._index(),
-            "background": self._background.status(),
-        }
-        healthy = all(service["status"] in ("ok", "off") for service in services.values())
+        is_operator, services = await asyncio.gather(self._is_operator(scope), self._services())
+        is_healthy = all(
+            service["status"] in _SOUND for name, service in services.items() if name != "loop"
+        )
+        # Without vectors it still answers by keyword, without room it still reads: no reason to be
+        # taken out of service.
+        parts = (services["store"], services["readers"], services["writes"])
+        is_usable = all(part["status"] in ("ok", "busy", "refused") for part in parts)
         answer = {
-            "status": "healthy" if healthy else "degraded",
+            "status": "healthy" if is_healthy else "degraded",
             "version": zibaldone.__version__,
-            "services": services,
+            "services": services if is_operator else _brief(services),
         }
-        # Without vectors keyword search still works, so a load balancer should not remove it.
-        is_usable = services["store"]["status"] == "ok"
         await send_json(scope, send, 200 if is_usable else 503, answer)
 
-    async def _store(self) -> dict[str, Any]:
-        """Write and read once, to see whether the store works."""
-        started_s = time.perf_counter()
-        try:
-            await self._runtime.store.write(_PROBE, lambda writer: writer.documents.get("probe"))
-            await self._runtime.store.read(
-                _PROBE, lambda reader: reader.documents.get("probe"), is_small=True
-            )
-        except ZibaldoneError as error:
-            return {"status": "error", "code": error.code, "message": error.message}
-        return {"status": "ok", "ms": round((time.perf_counter() - started_s) * 1000, 3)}
+    async def metrics(self, scope: HttpScope, receive: Receive, send: Send) -> None:
+        """Counts of all tenants together: for the operator."""
+        del receive
+        require_effect(await self._authenticator.authenticate(scope), "admin")
+        await self._sample()  # brings the lag up to date
+        headers = [(b"content-type", CONTENT_TYPE_LATEST.encode())]
+        await send_body(scope, send, 200, generate_latest(), headers)
 
-    def _embedder(self) -> dict[str, Any]:
+    async def _is_operator(self, scope: HttpScope) -> bool:
+        try:
+            async with asyncio.timeout(_AUTHENTICATION_SECONDS_MAX):
+                principal = await self._authenticator.authenticate(scope)
+        except (ZibaldoneError, TimeoutError):
+            return False
+        return "admin" in principal.effects
+
+    async def _services(self) -> dict[str, Service]:
+        sample, readers, writes = await asyncio.gather(
+            self._sample(), self._readers.status(), self._writer.status()
+        )
+        if sample is None:
+            store: Service = {"status": "stuck", "message": "The store cannot be read in time."}
+        elif sample.problem is not None:
+            store = _failed(sample.problem)
+        else:
+            store = {"status": "ok", "ms": sample.ms}
+        if sample is not None and sample.refused_write is not None:
+            writes = {**_failed(sample.refused_write), "status": "refused"}
+        late_s = loop_lag.seconds
+        return {
+            "store": store,
+            "readers": readers,
+            "writes": writes,
+            "loop": {
+                "status": "ok" if late_s < _LAG_SECONDS_MAX else "slow",
+                "lag_seconds": round(late_s, 3),
+            },
+            "embedder": self._embedder(),
+            "index": self._index(sample),
+            "background": self._background.status(),
+        }
+
+    async def _sample(self) -> Sample | None:
+        return await _within(asyncio.wrap_future(self._sampler.sample()), HEALTH_SECONDS_MAX)
+
+    def _embedder(self) -> Service:
         embedder = self._runtime.embedder
         if embedder is None:
             return {"status": "off", "message": "No embedding model: keyword search only."}
-        state = {
+        service = {
             "status": "ok" if embedder.problem is None else "error",
             "model": embedder.name,
             "identity": embedder.identity,
             "is_used": embedder.is_used,
         }
-        return state if embedder.problem is None else {**state, "message": embedder.problem}
+        return service if embedder.problem is None else {**service, "message": embedder.problem}
 
-    async def _index(self) -> dict[str, Any]:
+    def _index(self, sample: Sample | None) -> Service:
         if self._runtime.index is None:
             return {"status": "off"}
-        try:
-            current = await lag(self._runtime.store)
-        except ZibaldoneError as error:
-            return {"status": "error", "code": error.code, "message": error.message}
+        if sample is None:
+            return {"status": "unknown"}
+        if sample.lag is None:
+            return _failed(sample.problem or StorageUnavailable("The store cannot be read."))
         return {
-            **_index_status(self._runtime.index.rival, current),
-            "pending": current.pending,
-            "failed": current.failed,
-            "vector_sync_lag_seconds": round(current.oldest_seconds, 3),
-            "youngest_pending_seconds": round(current.youngest_seconds, 3),
-            "alert": current.alert,
+            **_index_status(self._runtime.index.rival, sample.lag),
+            "pending": sample.lag.pending,
+            "failed": sample.lag.failed,
+            "vector_sync_lag_seconds": round(sample.lag.oldest_seconds, 3),
+            "youngest_pending_seconds": round(sample.lag.youngest_seconds, 3),
+            "alert": sample.lag.alert,
         }
 
-    async def metrics(self, scope: HttpScope, receive: Receive, send: Send) -> None:
-        del receive
-        await self._authenticator.authenticate(scope)
-        await self._index()  # updates the lag metrics
-        headers = [(b"content-type", CONTENT_TYPE_LATEST.encode())]
-        await send_body(scope, send, 200, generate_latest(), headers)
+
+class Sampler:
+    """Looks at the store in a thread that nothing else runs in; one look at a time."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._looking: Future[Sample] | None = None
+
+    def sample(self) -> Future[Sample]:
+        """The look that is under way, or a new one."""
+        if self._looking is None or self._looking.done():
+            self._looking = Future()
+            # A daemon: one that is stuck must not keep the process from ending.
+            threading.Thread(
+                target=self._look, args=(self._looking,), name="zibaldone-health", daemon=True
+            ).start()
+        return self._looking
+
+    def _look(self, result: Future[Sample]) -> None:
+        started_s = time.perf_counter()
+        lag, problem, refused = None, None, None
+        try:
+            lag = measured_lag(self._store.probe(lambda work: work.consistency.lag()))
+            refused = self._store.refused_write()
+        except ZibaldoneError as error:
+            problem = error
+        except Exception as error:
+            problem = StorageUnavailable(f"The store cannot be looked at: {error}")
+        ms = round((time.perf_counter() - started_s) * 1000, 3)
+        result.set_result(Sample(lag, problem, refused, ms))
 
 
-def _index_status(rival: str | None, current: Lag) -> dict[str, Any]:
+class Errand:
+    """Work of no weight that queues like any other: how long it waits tells how the queue does."""
+
+    def __init__(self, begin: Callable[[], Awaitable[object]]) -> None:
+        self._begin = begin
+        self._running: asyncio.Future[object] | None = None
+        self._begun_s = 0.0
+
+    async def status(self) -> Service:
+        running = self._running
+        if running is None or running.done() or running.get_loop().is_closed():
+            running = self._running = asyncio.ensure_future(self._begin())
+            self._begun_s = time.monotonic()
+        begun_s = self._begun_s
+        await asyncio.wait((running,), timeout=HEALTH_SECONDS_MAX)
+        waited_s = time.monotonic() - begun_s
+        if not running.done():
+            is_stuck = waited_s > STUCK_SECONDS
+            return {
+                "status": "stuck" if is_stuck else "busy",
+                "waiting_seconds": round(waited_s, 1),
+            }
+        problem = None if running.cancelled() else running.exception()
+        if isinstance(problem, ZibaldoneError):
+            return _failed(problem)
+        if problem is not None:
+            raise problem
+        return {"status": "ok", "ms": round(waited_s * 1000, 3)}
+
+
+async def _within(future: asyncio.Future[Sample], seconds: float) -> Sample | None:
+    with contextlib.suppress(TimeoutError):
+        return await asyncio.wait_for(asyncio.shield(future), seconds)
+    return None
+
+
+def _failed(error: ZibaldoneError) -> Service:
+    return {"status": "error", "code": error.code, "message": error.message}
+
+
+def _brief(services: dict[str, Service]) -> dict[str, Service]:
+    return {
+        name: {member: service[member] for member in _BRIEF_MEMBERS if member in service}
+        for name, service in services.items()
+    }
+
+
+def _index_status(rival: str | None, lag: Lag) -> Service:
     if rival is not None:
         message = (
             f"Another process indexes the same store with {rival}; this one makes no vectors "
             "until that one ends. Use the same embedder in both, or stop one."
         )
         return {"status": "standby", "message": message, "model_in_use": rival}
-    return {"status": "late" if current.alert else "incomplete" if current.failed else "ok"}
+    return {"status": "late" if lag.alert else "incomplete" if lag.failed else "ok"}

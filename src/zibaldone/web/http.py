@@ -40,6 +40,8 @@ _REQUEST_ID = re.compile(rf"[\w.:/+=@-]{{1,{REQUEST_ID_CHARS_MAX}}}", re.ASCII)
 _HEADERS_KEY = "zibaldone.headers"
 _REQUEST_ID_KEY = "zibaldone.request_id"
 _STARTED_KEY = "zibaldone.answer_started"
+KEY_ID_KEY = "zibaldone.key_id"
+"""Who is called for, once the caller is known."""
 EXTRA_HEADERS_KEY = "zibaldone.extra_headers"
 """Headers to add to the answer to this request."""
 
@@ -57,6 +59,14 @@ def header(scope: HttpScope, name: bytes) -> str | None:
     return None if value is None else value.decode("latin-1").strip()
 
 
+def has_twice(scope: HttpScope, name: bytes) -> bool:
+    """Whether the request has the header more than once. Ask after `header`."""
+    headers: list[Header] = scope["headers"]
+    if len(scope[_HEADERS_KEY]) == len(headers):
+        return False
+    return sum(given == name for given, _ in headers) > 1
+
+
 def request_id(scope: HttpScope) -> str:
     """The caller's X-Request-ID if it is valid, else a new one; the same for the whole request."""
     known: str | None = scope.get(_REQUEST_ID_KEY)
@@ -68,22 +78,18 @@ def request_id(scope: HttpScope) -> str:
     return known
 
 
-async def read_body(receive: Receive, bytes_max: int) -> bytes:
-    parts: list[bytes] = []
-    size_bytes = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientGone
-        part = message.get("body", b"")
-        size_bytes += len(part)
-        if size_bytes > bytes_max:
-            raise PayloadTooLarge(
-                f"The request body is larger than {bytes_max} bytes.", bytes_max=bytes_max
-            )
-        parts.append(part)
-        if not message.get("more_body", False):
-            return parts[0] if len(parts) == 1 else b"".join(parts)
+async def next_part(receive: Receive) -> tuple[bytes, bool]:
+    """A part of the body, and whether more follows."""
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        raise ClientGone
+    return message.get("body", b""), message.get("more_body", False)
+
+
+def payload_too_large(bytes_max: int) -> PayloadTooLarge:
+    return PayloadTooLarge(
+        f"The request body is larger than {bytes_max} bytes.", bytes_max=bytes_max
+    )
 
 
 def parse_object(body: bytes) -> dict[str, Any]:

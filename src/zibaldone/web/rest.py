@@ -32,7 +32,6 @@ from zibaldone.web.http import (
     Receive,
     Send,
     parse_object,
-    read_body,
     refuse_method,
     request_id,
     send_json,
@@ -40,6 +39,7 @@ from zibaldone.web.http import (
 from zibaldone.web.routes import Route
 
 _PRINCIPAL_KEY = "zibaldone.principal"
+_BODY_KEY = "zibaldone.body"
 _SEGMENTS = {"path": b".*", "revision": b"[0-9]+"}
 """What a name in a route's path stands for, where it is not any one segment."""
 _NUMBERS = frozenset({"revision"})
@@ -85,11 +85,12 @@ class Rest:
         async def serve(scope: HttpScope, receive: Receive, send: Send) -> None:
             principal = await self._authenticator.authenticate(scope)
             scope[_PRINCIPAL_KEY] = principal
-            self._gate.enter(principal)
+            admission = await self._gate.admit(principal, scope, receive)
+            scope[_BODY_KEY] = admission.body
             try:
                 await endpoint(scope, receive, send)
             finally:
-                self._gate.leave(principal)
+                self._gate.leave(admission)
 
         return serve
 
@@ -148,9 +149,8 @@ class Rest:
         tool = route.tool
         if route.prepare is not None:
             tool = route.prepare(arguments) or tool
-        body = b""
+        body: bytes = b"" if is_text else scope[_BODY_KEY]
         if not is_text:
-            body = await read_body(receive, self._runtime.limits.request_body_bytes_max)
             arguments.update(parse_object(body) if body else {})
         arguments = _joined(arguments, in_path)
         principal = scope[_PRINCIPAL_KEY]

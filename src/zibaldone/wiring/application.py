@@ -43,7 +43,7 @@ def build_application(
         runtime=runtime,
         catalogue=catalogue,
         authenticator=Authenticator(runtime.store, auth_rules, catalogue),
-        gate=Gate(settings.limits.requests_max, settings.limits.requests_per_key_max),
+        gate=Gate(settings.limits),
         guard=GuardRules(
             body_bytes_max=settings.limits.request_body_bytes_max,
             allowed_hosts=_own_hosts(settings),

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from tests.store.backends import Backend
-from tests.store.kept import EVERYTHING, Kept
+from tests.store.kept import ACTOR, EVERYTHING, Kept
+from zibaldone.keep.create import NewDocument, create
 from zibaldone.limits import Limits
 from zibaldone.store.port import Store, Writer
 
@@ -43,6 +44,26 @@ def test_no_update_is_lost_between_two_that_opened_the_store(kept: Kept, backend
     assert sorted(counts) == list(range(1, 2 * WRITES + 1))
     assert kept.known("counter").metadata == {"count": 2 * WRITES}
     assert kept.known("counter").revision == 2 * WRITES + 1
+
+
+def test_an_id_that_does_not_exist_is_locked_as_well(kept: Kept, backend: Backend) -> None:
+    """Of several that put one new document, one creates it and the others update it."""
+    other = backend.open(Limits())
+
+    def put(writer: Writer) -> bool:
+        _, is_new = create(writer, NewDocument("new", "words"), ACTOR, kept.limits, upsert=True)
+        return is_new
+
+    async def both() -> list[bool]:
+        stores = [kept.store, other] * 10
+        return await asyncio.gather(*(store.write(EVERYTHING, put) for store in stores))
+
+    try:
+        are_new = asyncio.run(both())
+    finally:
+        other.close()
+    assert sum(are_new) == 1
+    assert kept.known("new").revision == len(are_new)
 
 
 def test_an_error_of_the_work_itself_reaches_its_caller_unchanged(kept: Kept) -> None:

@@ -50,5 +50,5 @@ class ApiKeys:
         ]
 
     def revoke(self, key_id: str, at_us: int) -> bool:
-        found = self._raw.execute(_SQL["revoke"], {"key_id": key_id, "revoked_at_us": at_us})
-        return found.fetchone() is not None
+        revoked = self._raw.execute(_SQL["revoke"], {"key_id": key_id, "revoked_at_us": at_us})
+        return revoked.fetchone() is not None

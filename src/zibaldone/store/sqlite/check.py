@@ -60,9 +60,9 @@ def _problems(raw: apsw.Connection, thorough: bool) -> Iterator[str]:
     for table, row, parent, _ in raw.execute("PRAGMA foreign_key_check"):
         yield f"Row {row} of {table} belongs to no row of {parent}."
     for name, what in _FAULTS.items():
-        found = [str(value) for (value,) in raw.execute(_SQL[name], {"limit": _EXAMPLES_MAX})]
-        if found:
-            yield f"{what}: {', '.join(found)}."
+        examples = [str(value) for (value,) in raw.execute(_SQL[name], {"limit": _EXAMPLES_MAX})]
+        if examples:
+            yield f"{what}: {', '.join(examples)}."
     for document_id, digest, body in raw.execute(_SQL["bodies"]):
         if not isinstance(body, str) or content_hash(body) != digest:
             yield f"The body of {document_id!r} is not the one that was written."

@@ -16,7 +16,7 @@ from zibaldone.store import statements
 from zibaldone.store.port import Listing
 from zibaldone.store.sqlite import rows
 from zibaldone.store.sqlite.faults import UnreadableRowError, extended_code
-from zibaldone.text.normalize import prefix_end
+from zibaldone.store.sqlite.filters import visible_range
 
 _SQL = statements.load("zibaldone.store.sqlite", "documents.sql")
 _REVISIONS = statements.load("zibaldone.store.sqlite", "revisions.sql")
@@ -126,16 +126,11 @@ class Documents:
 
     def _bounds(self, prefix: str) -> dict[str, Any] | None:
         """The range that is both asked for and visible; None when there is none."""
-        visible = self._tenant.prefix
-        if visible.startswith(prefix):
-            prefix = visible
-        elif not prefix.startswith(visible):
+        visible = visible_range(self._tenant, prefix)
+        if visible is None:
             return None
-        return {
-            "namespace": self._tenant.namespace,
-            "start": prefix,
-            "end": prefix_end(prefix),
-        }
+        start, end = visible
+        return {"namespace": self._tenant.namespace, "start": start, "end": end}
 
     def insert(self, document: Document) -> Document:
         self._require_visible(document)

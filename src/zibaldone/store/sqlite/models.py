@@ -1,4 +1,4 @@
-"""The embedding models of the file, and the workers that use one of them."""
+"""The embedding models that made vectors here, and the workers that use one of them."""
 
 from __future__ import annotations
 

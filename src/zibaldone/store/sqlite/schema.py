@@ -21,8 +21,8 @@ from zibaldone.store.sqlite.match import column_text
 from zibaldone.text.facets import fold_tag
 from zibaldone.text.terms import index_terms
 
-APPLICATION_ID = 0x434D504C
-"""'CMPL' in the file's header: tells our file from any other SQLite database."""
+APPLICATION_ID = 0x5A49424C
+"""'ZIBL' in the file's header: tells our file from any other SQLite database."""
 
 _PACKAGE = "zibaldone.store.sqlite"
 _MAGIC = b"SQLite format 3\0"

@@ -1,17 +1,16 @@
-"""Sources: how each cuts its documents, and cutting them anew."""
+"""Sources: how their documents are cut, and which were cut by an earlier definition."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 
 import apsw
-import orjson
 
 from zibaldone.access.principal import Tenant
-from zibaldone.errors import InvalidArgument, StorageCorrupt
+from zibaldone.errors import InvalidArgument
 from zibaldone.model.chunking import Chunking
 from zibaldone.store import statements
+from zibaldone.store.definition import parse_chunking, stored_chunking
 from zibaldone.store.port import SourceCounts
 from zibaldone.store.sqlite import rows
 from zibaldone.store.sqlite.faults import UnreadableRowError
@@ -36,15 +35,7 @@ class _Definitions:
         row = self._raw.execute(_SQL["definition"], {"source_id": source_id}).fetchone()
         if row is None:
             raise UnreadableRowError(f"there is no source {source_id}")
-        name, definition = rows.require(row, _DEFINITION)
-        try:
-            return _parsed(definition)
-        except InvalidArgument as error:
-            raise StorageCorrupt(
-                f"The definition of the source {name!r} cannot be used: {error.message} "
-                f"'zibaldone sources chunking {name} --by structure' sets it anew.",
-                source=name,
-            ) from error
+        return stored_chunking(*rows.require(row, _DEFINITION))
 
 
 class Sources(_Definitions):
@@ -93,17 +84,11 @@ class SourceUpkeep(_Definitions):
         return [DocumentText(*rows.require(row, _TEXT)) for row in selected]
 
 
-@lru_cache(maxsize=256)
-def _parsed(definition: str) -> Chunking:
-    """The same few definitions are read by every write."""
-    return Chunking.from_definition(orjson.loads(definition))
-
-
 def _source(row: rows.Row) -> Source:
     source_id, namespace, name, kind, enabled, definition, documents, chunks, is_cut = row
     chunking, problem = None, ""
     try:
-        chunking = _parsed(definition)
+        chunking = parse_chunking(definition)
     except InvalidArgument as error:
         problem = error.message
     return Source(

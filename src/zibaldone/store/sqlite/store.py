@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import apsw
 
 from zibaldone.access.principal import Tenant
-from zibaldone.errors import StorageUnavailable
+from zibaldone.errors import StorageUnavailable, ZibaldoneError
 from zibaldone.limits import Limits
 from zibaldone.store.port import Reader, StoreCheck, Writer
 from zibaldone.store.sqlite.api_keys import ApiKeys
@@ -25,6 +25,7 @@ from zibaldone.store.sqlite.jobs import Jobs, Queue
 from zibaldone.store.sqlite.journal import Audit
 from zibaldone.store.sqlite.lexical import Lexical
 from zibaldone.store.sqlite.place import description_of
+from zibaldone.store.sqlite.probe import Probe
 from zibaldone.store.sqlite.schema import prepare
 from zibaldone.store.sqlite.sources import Sources
 from zibaldone.store.sqlite.upkeep import Upkeep
@@ -108,6 +109,7 @@ class SqliteStore:
             self._readers.put(connection)
         self._threads = ThreadPoolExecutor(_READERS, thread_name_prefix="zibaldone-reader")
         self._writer = WriterThread(path, wait)
+        self._probe = Probe(path, self._writer)
 
     @property
     def description(self) -> str:
@@ -156,6 +158,12 @@ class SqliteStore:
         finally:
             self._readers.put(connection)
 
+    def probe(self, work: Callable[[UpkeepPort], T]) -> T:
+        return self._probe.read(lambda raw: work(Upkeep(raw)))
+
+    def refused_write(self) -> ZibaldoneError | None:
+        return self._probe.refused_write()
+
     async def prepare_model(self, identity: str) -> None:
         def page(reader: Session) -> bool:
             return reader.vectors.load_page(identity)
@@ -180,5 +188,6 @@ class SqliteStore:
         self._writer.close()
         self._threads.shutdown()
         self._quick.close()
+        self._probe.close()
         for connection in self._connections:
             connection.close()

@@ -35,7 +35,7 @@ _RESCORE_ROWS = 256
 them on a busy machine takes ten times as long as the work."""
 
 EXACT_ROWS_MAX = 16_384
-"""So few are looked at one and all: two milliseconds, and nothing is missed."""
+"""Up to this many, every vector is compared: two milliseconds, and nothing is missed."""
 
 _SPARSE = 4
 """Where less than one row in so many is allowed, those are gathered; else all are scanned."""
@@ -111,7 +111,7 @@ class VectorIndex:
     def put(self, stored: Sequence[StoredVector]) -> None:
         """Add or replace vectors; those of another dimension are not ours and are left out."""
         expected_bytes = _SCALE_BYTES + self.dimensions
-        fitting = [one for one in stored if len(one.packed) == expected_bytes]
+        fitting = [vector for vector in stored if len(vector.packed) == expected_bytes]
         if not fitting:
             return
         self._reserve(self._used + len(fitting))
@@ -183,7 +183,9 @@ class VectorIndex:
     ) -> list[tuple[int, float]]:
         """The k nearest chunks that are allowed, with their cosine; best first, ties by key."""
         groups = [
-            self._groups[group] for one in sources if (group := (namespace, one)) in self._groups
+            self._groups[group]
+            for source in sources
+            if (group := (namespace, source)) in self._groups
         ]
         if not groups:
             return []

@@ -1,8 +1,8 @@
-"""Vector search over what the file holds, by way of memory.
+"""Vector search in memory, over what the file holds.
 
 A process reads all vectors of a model once and then follows the log of changes: before each search
-it looks how far the log goes, so that a search never misses a vector that was committed before it,
-by whichever process, and never returns one that was removed.
+it reads the rest of the log. So a search never misses a vector that any process committed before
+it, and never returns one that was removed.
 """
 
 from __future__ import annotations
@@ -92,11 +92,6 @@ class VectorMemory:
             # This reader's snapshot may be older than that of the one who began.
             held.seen_change = min(held.seen_change, newest)
         return held
-
-    @property
-    def size_bytes(self) -> int:
-        with self._lock:
-            return sum(held.index.size_bytes for held in self._by_model.values())
 
 
 def _log_ends(raw: apsw.Connection) -> tuple[int, int]:
@@ -215,22 +210,22 @@ class Vectors:
 
     def _eligible(self, wanted: Filter, values: dict[str, object]) -> npt.NDArray[np.int64] | None:
         """The documents a filter admits, each condition by its own index; None: all of them."""
-        found: list[npt.NDArray[np.int64]] = []
+        key_sets: list[npt.NDArray[np.int64]] = []
         walks = (wanted.min_score, wanted.post_type_ids)
         dates = (wanted.created_after_us, wanted.created_before_us)
         is_bounded = values["start"] != "" or any(part is not None for part in (*walks, *dates))
         if is_bounded:
-            found.append(self._keys("eligible", _only(values, _WALKED)))
+            key_sets.append(self._keys("eligible", _only(values, _WALKED)))
         if wanted.document_ids is not None:
-            found.append(self._keys("identified", _only(values, _IDENTIFIED)))
+            key_sets.append(self._keys("identified", _only(values, _IDENTIFIED)))
         if (any_of := wanted.tags_any) is not None:
-            found.append(self._tagged(any_of, 1))
+            key_sets.append(self._tagged(any_of, 1))
         if all_of := wanted.tags_all:
-            found.append(self._tagged(all_of, len(all_of)))
-        if not found:
+            key_sets.append(self._tagged(all_of, len(all_of)))
+        if not key_sets:
             return None
-        keys = found[0]
-        for others in found[1:]:
+        keys = key_sets[0]
+        for others in key_sets[1:]:
             keys = np.intersect1d(keys, others, assume_unique=True)
         return keys
 

@@ -53,6 +53,8 @@ class WriterThread:
         self._queue: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
         self._closing = threading.Lock()
         self._closed = False
+        self.refusal: StorageFull | None = None
+        """Why the last write that would have changed something was refused: there was no room."""
         self._thread = threading.Thread(target=self._run, name="zibaldone-writer", daemon=True)
         self._thread.start()
 
@@ -102,6 +104,7 @@ class WriterThread:
         """Acknowledge all of the group, each with its own outcome. False: there was no room."""
         raw = self._connection.raw
         begun = False
+        changes = raw.total_changes()
         taken: list[_Job[Any]] = []
         outcomes: list[tuple[_Job[Any], Any, BaseException | None]] = []
         try:
@@ -120,13 +123,23 @@ class WriterThread:
             # Where the lock was not to be had, those behind would wait as long and in vain.
             for job in taken if begun else group:
                 job.fail(as_storage_error(problem, self._path, code))
-            return not isinstance(as_storage_error(problem, self._path, code), StorageFull)
+            return self._note_refusal([as_storage_error(problem, self._path, code)])
+        if raw.total_changes() != changes:
+            self.refusal = None
+        has_room = self._note_refusal([failure for *_, failure in outcomes])
         for job, result, failure in outcomes:
             if failure is None:
                 job.future.set_result(result)
             else:
                 job.future.set_exception(failure)
-        return not any(isinstance(failure, StorageFull) for _, _, failure in outcomes)
+        return has_room
+
+    def _note_refusal(self, failures: list[BaseException | None]) -> bool:
+        """False where one of them says that there was no room."""
+        refusals = [failure for failure in failures if isinstance(failure, StorageFull)]
+        if refusals:
+            self.refusal = refusals[-1]
+        return not refusals
 
     def _attempt(self, job: _Job[Any]) -> tuple[Any, BaseException | None]:
         """Run one write in a savepoint. Only a failure that cost the transaction is raised."""

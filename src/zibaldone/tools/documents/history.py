@@ -1,6 +1,6 @@
 """document_history, document_revision, document_diff, restore_document: earlier revisions.
 
-Not listed on the MCP profiles of the seed; REST and the command line use them.
+On no smaller MCP profile; /mcp-all, REST and the command line offer them.
 """
 
 from __future__ import annotations

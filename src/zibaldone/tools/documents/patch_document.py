@@ -1,4 +1,4 @@
-"""patch_document: replace exact passages."""
+"""patch_document: replace exact text."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _replacements(given: PatchDocument) -> list[Replacement]:
     if given.old_str is None:
         raise InvalidArgument("Give old_str and new_str, or replacements.", field="old_str")
     if given.new_str is None:
-        raise InvalidArgument("new_str is missing ('' deletes the passage).", field="new_str")
+        raise InvalidArgument("new_str is missing ('' deletes the text).", field="new_str")
     if several:
         raise InvalidArgument(
             "Give old_str and new_str, or replacements, not both.", field="replacements"

@@ -1,6 +1,6 @@
-"""list_jobs, get_job, cancel_job, retry_job: the work in the background of one's namespace.
+"""list_jobs, get_job, cancel_job, retry_job: background work of the caller's namespace.
 
-Not listed on the MCP profiles of the seed; REST and the command line use them.
+On no smaller MCP profile; /mcp-all, REST and the command line offer them.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ async def handle_fetch(call: Call, given: FetchFromSource) -> NotOffered:
 STATS = ToolSpec(
     name="rag.admin.stats",
     title="What the index holds",
-    description="Documents, passages and last sync of each source.",
+    description="Documents, chunks and last sync of each source.",
     arguments=AdminStats,
     result=IndexStats,
     effect="read",

@@ -225,12 +225,12 @@ def bytes_left(answer: Mapping[str, Any]) -> int:
     return RAG_RESPONSE_BYTES_MAX - size_bytes(answer) - _SPARE_BYTES
 
 
-def relevance_shown(score: float) -> float:
+def rounded_relevance(score: float) -> float:
     """A keyword score as `score_fts`: between 0 and 1, higher is better."""
     return round(word_relevance(score), 6)
 
 
-def cosine_shown(cosine: float) -> float:
+def rounded_cosine(cosine: float) -> float:
     """As `score_vec`. Stored vectors are rounded, so a cosine may end up a little over 1."""
     return round(min(1.0, cosine), 6)
 

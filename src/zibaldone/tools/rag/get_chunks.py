@@ -1,4 +1,4 @@
-"""rag.get_chunks: passages by id."""
+"""rag.get_chunks: chunks by id."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ async def handle(call: Call, given: GetChunks) -> Chunks:
 
 
 def _once_each(given: list[str]) -> dict[tuple[str, int], str]:
-    """Each passage that is asked for, with the first of the names it is asked for by."""
+    """Each chunk that is asked for, with the first of the names it is asked for by."""
     wanted: dict[tuple[str, int], str] = {}
     for name in given:
         document_id, number = place_of(name)
@@ -113,9 +113,9 @@ def _render(view: ChunkView, include: ChunkReturn) -> ChunkText:
 
 TOOL = ToolSpec(
     name="rag.get_chunks",
-    title="Passages by id",
+    title="Chunks by id",
     description=(
-        "The text of passages by chunk id, in the order asked for; unknown ids are named, and "
+        "The text of chunks by id, in the order asked for; unknown ids are named, and "
         "those that no longer fit."
     ),
     arguments=GetChunks,

@@ -1,4 +1,4 @@
-"""rag.search_fts: keyword search over passages."""
+"""rag.search_fts: keyword search over chunks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from zibaldone.tools.rag.fields import (
     hit_parts,
     hit_place,
     hits_wanted,
-    relevance_shown,
+    rounded_relevance,
     search_answer,
 )
 from zibaldone.tools.spec import Arguments, Call, ToolSpec
@@ -77,7 +77,7 @@ def _render(view: ChunkView, score: float, include: SearchReturn, query: Query) 
         text, _ = snippet(view.text, query, SNIPPET_CHARS_MAX)
     return {
         **hit_place(view),
-        "score_fts": relevance_shown(score),
+        "score_fts": rounded_relevance(score),
         "score_fts_raw": score,
         **hit_parts(view, include, text),
     }
@@ -86,7 +86,7 @@ def _render(view: ChunkView, score: float, include: SearchReturn, query: Query) 
 TOOL = ToolSpec(
     name="rag.search_fts",
     title="Keyword search",
-    description="Keyword search over passages: ids and scores (higher is better), no bodies.",
+    description="Keyword search over chunks: ids and scores (higher is better), no bodies.",
     arguments=SearchFts,
     result=SearchAnswer[KeywordHit],
     effect="read",

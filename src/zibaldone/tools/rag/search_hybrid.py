@@ -27,12 +27,12 @@ from zibaldone.tools.rag.fields import (
     SearchReturn,
     WantedHits,
     Weight,
-    cosine_shown,
     hit_parts,
     hit_place,
     hits_wanted,
     index_notes,
-    relevance_shown,
+    rounded_cosine,
+    rounded_relevance,
     search_answer,
 )
 from zibaldone.tools.spec import Arguments, Call, ToolSpec
@@ -146,8 +146,8 @@ def _render(chunk: Fused, view: ChunkView, include: SearchReturn, query: Query) 
     return {
         **hit_place(view),
         "score": chunk.score,
-        "score_fts": None if lexical is None else relevance_shown(lexical),
-        "score_vec": None if vector is None else cosine_shown(vector),
+        "score_fts": None if lexical is None else rounded_relevance(lexical),
+        "score_vec": None if vector is None else rounded_cosine(vector),
         **hit_parts(view, include, text),
         "debug": {"rank_fts": chunk.rank_lexical, "rank_vec": chunk.rank_vector},
     }
@@ -158,7 +158,7 @@ TOOL = ToolSpec(
     title="Search by words and meaning",
     description=(
         "Keyword and vector search fused: ids and scores, no bodies. Goes on with keywords alone, "
-        "and says so, when vectors cannot be had in time."
+        "and says so, when vectors are not available in time."
     ),
     arguments=SearchHybrid,
     result=SearchAnswer[HybridHit],

@@ -22,11 +22,11 @@ from zibaldone.tools.rag.fields import (
     SearchAnswer,
     SearchReturn,
     WantedHits,
-    cosine_shown,
     hit_parts,
     hit_place,
     hits_wanted,
     index_notes,
+    rounded_cosine,
     search_answer,
 )
 from zibaldone.tools.spec import Arguments, Call, ToolSpec
@@ -86,7 +86,7 @@ async def handle(call: Call, given: SearchVector) -> SearchAnswer[VectorHit]:
 
 
 def _render(view: ChunkView, cosine: float, include: SearchReturn) -> VectorHit:
-    score = cosine_shown(cosine)
+    score = rounded_cosine(cosine)
     text = view.text[:SNIPPET_CHARS_MAX] if include.include_snippets else None
     return {
         **hit_place(view),
@@ -152,7 +152,7 @@ def _unpacked(given: QueryEmbedding, embedder: Embedder) -> Vectors:
 TOOL = ToolSpec(
     name="rag.search_vector",
     title="Search by meaning",
-    description="Passages nearest in meaning to a text or to a vector: ids and scores, no bodies.",
+    description="Chunks nearest in meaning to a text or to a vector: ids and scores, no bodies.",
     arguments=SearchVector,
     result=SearchAnswer[VectorHit],
     effect="read",

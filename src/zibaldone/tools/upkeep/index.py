@@ -11,7 +11,7 @@ from zibaldone.index.worker import IndexWorker
 from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
 _SECONDS_MAX = 120.0
-"""A look over everything; at a million passages it takes seconds."""
+"""A look over everything; at a million chunks it takes seconds."""
 
 
 class ReindexMissing(Arguments):
@@ -94,7 +94,7 @@ AUDIT = ToolSpec(
 CLEANUP = ToolSpec(
     name="cleanup_orphans",
     title="Remove orphaned vectors",
-    description="Remove vectors whose passage is gone; a dry run by default.",
+    description="Remove vectors whose chunk is gone; a dry run by default.",
     arguments=CleanupOrphans,
     result=sweep.Cleanup,
     effect="admin",

@@ -1,4 +1,4 @@
--- Passages. A passage that a revision leaves as it was keeps its key, and so its vector.
+-- Chunks. A chunk that a revision leaves as it was keeps its key, and so its vector.
 CREATE TABLE chunks (
     chunk_key    INTEGER PRIMARY KEY AUTOINCREMENT,
     document_key INTEGER NOT NULL REFERENCES documents (document_key),

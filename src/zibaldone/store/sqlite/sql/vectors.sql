@@ -28,7 +28,7 @@ CROSS JOIN vectors v ON v.model_id = :model_id AND v.chunk_key = k.value
 CROSS JOIN chunks c USING (chunk_key) CROSS JOIN documents d USING (document_key);
 
 -- name: visible
--- Those of some chunks that are in scope.
+-- Those of some chunks that the tenant sees.
 SELECT c.chunk_key FROM json_each(:chunk_keys) k
 CROSS JOIN chunks c ON c.chunk_key = k.value CROSS JOIN documents d USING (document_key)
 WHERE d.namespace = :namespace AND d.deleted_at_us IS NULL
@@ -42,7 +42,7 @@ WHERE enabled = 1 AND namespace IN (:namespace, '*')
   AND (:source_names IS NULL OR name IN (SELECT value FROM json_each(:source_names)));
 
 -- name: eligible
--- Documents in scope that a filter admits, found by walking the paths.
+-- The tenant's documents that a filter admits, found by walking the paths.
 SELECT d.document_key FROM documents d JOIN facets f USING (document_key)
 WHERE d.deleted_at_us IS NULL AND d.namespace = :namespace
   AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
@@ -58,7 +58,7 @@ WHERE tag IN (SELECT value FROM json_each(:tags))
 GROUP BY document_key HAVING count(*) >= :least;
 
 -- name: identified
--- Documents by their ids, in scope.
+-- The tenant's documents by their ids.
 SELECT DISTINCT d.document_key FROM json_each(:document_ids) i
 CROSS JOIN documents d ON d.namespace = :namespace AND d.document_id = i.value
 WHERE d.deleted_at_us IS NULL AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end);

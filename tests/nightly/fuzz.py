@@ -1,0 +1,373 @@
+"""The fuzzer: `make fuzz`, or `python -m tests.nightly.fuzz`.
+
+FUZZ_CASES          in process: the ASGI application without a socket          (1 000 000)
+FUZZ_SOCKET_CASES   over sockets, against a server in a process of its own        (50 000)
+FUZZ_SECONDS        stop after so long, whatever is left                     (no such bound)
+FUZZ_SEED           the same seed gives the same cases                                 (1)
+FUZZ_FILE_SHARE     share of the cases in process that ingest a file               (0.005)
+FUZZ_CORPUS         where failing cases are kept                 (tests/nightly/corpus.jsonl)
+
+Looked for: an answer that `verdict` does not allow, an error in the product's log, a stall of the
+event loop (over sockets: of a second client) longer than 1 s, memory that grows. A failing case is
+made as short as it goes, printed, and kept for `tests/nightly/test_fuzz.py` to replay.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import os
+import random
+import re
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from tests.nightly.bench import (
+    Heartbeat,
+    MemorySample,
+    StillBusy,
+    errors_logged,
+    exchange,
+    prepare,
+    serving,
+    settled_memory,
+)
+from tests.nightly.cases import Case, Cases, Surface, request_of, tool_of
+from tests.nightly.shrink import shrunk
+from tests.nightly.verdict import problem_of
+from zibaldone.web.app import App
+
+CORPUS = Path(__file__).parent / "corpus.jsonl"
+EPOCH_CASES = 25_000
+"""Cases on one store. Then a new one is made: how much is stored stays the same, so any growth of
+the process from epoch to epoch is a leak."""
+RSS_GROWTH_BYTES_MAX = 64_000_000
+MALLOC_GROWTH_BYTES_MAX = 8_000_000
+BLOCKS_GROWTH_MAX = 50_000
+"""From the end of the second epoch to the end of the last: what allocators keep for themselves, and
+what is in use by C code and by Python."""
+STALL = "did not get round for"
+_ROUND_CASES = 400
+_WIDTH = 8
+_IDLE_SECONDS = 2.0
+_SUSPECTS_MAX = 40
+_NUMBERS = re.compile(r"[\d.]+")
+NO_CASE: Case = {"kind": "raw", "parts": [], "is_split": False, "is_closed": False}
+"""For what no single case is to blame for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    cases: int
+    socket_cases: int
+    seconds: float
+    seed: int
+    file_share: float = 0.005
+    corpus: Path | None = None
+
+    @classmethod
+    def from_environment(cls) -> Bounds:
+        given = os.environ.get
+        return cls(
+            cases=int(given("FUZZ_CASES", "1000000")),
+            socket_cases=int(given("FUZZ_SOCKET_CASES", "50000")),
+            seconds=float(given("FUZZ_SECONDS", "inf")),
+            seed=int(given("FUZZ_SEED", "1")),
+            file_share=float(given("FUZZ_FILE_SHARE", "0.005")),
+            corpus=Path(given("FUZZ_CORPUS", str(CORPUS))),
+        )
+
+
+@dataclass(slots=True)
+class Finding:
+    problem: str
+    case: Case
+    is_reproduced: bool
+    count: int = 1
+
+
+@dataclass(slots=True)
+class Report:
+    """What one phase saw."""
+
+    name: str
+    cases: int = 0
+    seconds: float = 0.0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    findings: dict[tuple[str, str], Finding] = field(default_factory=dict)
+    longest_stall_s: float = 0.0
+    rss_bytes: list[int] = field(default_factory=list)
+    memory: list[MemorySample] = field(default_factory=list)
+    """In process: at the end of each epoch, with nothing open."""
+
+    def find(self, problem: str, case: Case, *, is_reproduced: bool) -> None:
+        key = signature(problem, case)
+        if key in self.findings:
+            self.findings[key].count += 1
+            return
+        self.findings[key] = Finding(problem, case, is_reproduced)
+        mark = "" if is_reproduced else " (seen once, not again)"
+        say(f"FINDING{mark}: {problem}\n  {json.dumps(case)[:2_000]}")
+
+    def is_known(self, problem: str, case: Case) -> bool:
+        return signature(problem, case) in self.findings
+
+    def figures(self) -> dict[str, Any]:
+        return {
+            "phase": self.name,
+            "cases": self.cases,
+            "seconds": round(self.seconds, 1),
+            "cases_per_second": round(self.cases / max(self.seconds, 0.001)),
+            "findings": len(self.findings),
+            "longest_stall_ms": round(self.longest_stall_s * 1000),
+            "rss_mb": [round(size / 1e6, 1) for size in self.rss_bytes],
+            "malloc_mb": [round(sample.malloc_bytes / 1e6, 1) for sample in self.memory],
+            "python_blocks": [sample.blocks for sample in self.memory],
+            "outcomes": dict(self.outcomes.most_common(40)),
+        }
+
+
+def signature(problem: str, case: Case) -> tuple[str, str]:
+    """Findings of one signature are taken for one."""
+    return tool_of(case), _without_numbers(problem)[:120]
+
+
+def say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """In memory where there is such a place: what is fuzzed is not the disk."""
+    memory = Path("/dev/shm")
+    folder = tempfile.mkdtemp(prefix="fuzz-", dir=memory if memory.is_dir() else None)
+    try:
+        yield Path(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass(slots=True)
+class Bench:
+    """One application under fuzz."""
+
+    app: App
+    folder: str
+    """Where it may ingest files from."""
+    report: Report
+    _running: dict[int, Case] = field(default_factory=dict)
+
+    async def alone(self, case: Case) -> str | None:
+        """What is wrong when nothing else runs."""
+        request = request_of(case, self.folder)
+        with errors_logged() as log:
+            async with Heartbeat() as heart:
+                answer = await exchange(self.app, request)
+            problem = problem_of(answer, request.method)
+        if heart.stalls:
+            return f"the event loop {STALL} {max(heart.stalls):.1f} s"
+        return problem or (f"logged: {log.messages[0]}" if log.messages else None)
+
+    async def round(self, cases: Iterator[Case]) -> None:
+        suspects: list[tuple[str, Case]] = []
+        recent: list[Case] = []
+
+        def on_stall(seconds: float) -> None:
+            running = [*self._running.values(), *recent][-_SUSPECTS_MAX:]
+            suspects.extend((f"the event loop {STALL} {seconds:.1f} s", case) for case in running)
+
+        async def work(number: int) -> None:
+            for case in cases:
+                with heart.own_work():
+                    request = request_of(case, self.folder)
+                self._running[number] = case
+                recent.append(case)
+                del recent[: -4 * _WIDTH]
+                answer = await exchange(self.app, request)
+                with heart.own_work():
+                    problem = problem_of(answer, request.method)
+                self.report.outcomes[_outcome(answer.status, answer.body)] += 1
+                if problem is not None:
+                    suspects.append((problem, case))
+                self.report.cases += 1
+                self._running.pop(number)
+
+        with errors_logged() as log:
+            async with Heartbeat(on_stall) as heart:
+                await asyncio.gather(*(work(number) for number in range(_WIDTH)))
+        self.report.longest_stall_s = max(self.report.longest_stall_s, heart.longest_s)
+        await examine(self.report, suspects, self.alone, shrink_seconds=60)
+        if log.messages and not suspects:
+            self.report.find(f"logged: {log.messages[0]}", recent[-1], is_reproduced=False)
+
+
+async def examine(
+    report: Report,
+    suspects: list[tuple[str, Case]],
+    alone: Callable[[Case], Awaitable[str | None]],
+    *,
+    shrink_seconds: float,
+) -> None:
+    """Which case it was: each suspect is tried alone, and a guilty one made shorter.
+
+    Of a stall everything that ran at the time is suspected, so the innocent are let go; any other
+    problem stays a finding, though it may have been the neighbours' doing.
+    """
+    is_culprit_found = False
+    for problem, case in suspects:
+        is_stall = STALL in problem
+        if is_stall and is_culprit_found:
+            continue
+        if not is_stall and report.is_known(problem, case):
+            report.find(problem, case, is_reproduced=True)
+            continue
+        seen = await alone(case)
+        if seen is None:
+            if not is_stall:
+                report.find(problem, case, is_reproduced=False)
+            continue
+        is_culprit_found |= is_stall
+        kind = _without_numbers(seen)
+
+        async def fails(shorter: Case, kind: str = kind) -> bool:
+            return _without_numbers(await alone(shorter) or "") == kind
+
+        shortest = case
+        if not report.is_known(seen, case):
+            shortest = await shrunk(case, fails, shrink_seconds)
+        report.find(seen, shortest, is_reproduced=True)
+
+
+def _without_numbers(text: str) -> str:
+    return _NUMBERS.sub("0", text)
+
+
+def _outcome(status: int, body: bytes) -> str:
+    found = re.search(rb'\\?"code\\?": ?\\?"?([A-Z_]+|-?\d+)', body[:600])
+    return f"{status} {found[1].decode()}" if found else str(status)
+
+
+async def in_process(bounds: Bounds, until_s: float, folder: Path) -> Report:
+    report = Report("in process")
+    started_s = time.monotonic()
+    cases: Iterator[Case] | None = None
+    number = 0
+    while report.cases < bounds.cases and time.monotonic() < until_s:
+        files, data = folder / "files", folder / f"data{number}"
+        files.mkdir(exist_ok=True)
+        left = min(EPOCH_CASES, bounds.cases - report.cases)
+        try:
+            async with serving(data, ingest_roots=[str(files)]) as app:
+                surface = await prepare(app)
+                cases = cases or endless(surface, bounds)
+                bench = Bench(app, str(files), report)
+                while left > 0 and time.monotonic() < until_s:
+                    some = min(_ROUND_CASES, left)
+                    left -= some
+                    await bench.round(islice(cases, some))
+        except StillBusy as problem:
+            report.find(str(problem), NO_CASE, is_reproduced=False)
+        is_busy = await still_busy()
+        if is_busy:
+            report.find(
+                "work goes on though every caller was answered", NO_CASE, is_reproduced=True
+            )
+        for used in (data, files):
+            shutil.rmtree(used, ignore_errors=True)
+        number += 1
+        report.memory.append(settled_memory())
+        report.rss_bytes.append(report.memory[-1].rss_bytes)
+        report.seconds = time.monotonic() - started_s
+        say(
+            f"in process: {report.cases} cases, {report.cases / report.seconds:.0f}/s, "
+            f"{len(report.findings)} findings, RSS {report.rss_bytes[-1] / 1e6:.0f} MB"
+        )
+        if is_busy:
+            break  # it would take its share of every core, and be taken for the next ones' doing
+    judge_memory(report)
+    return report
+
+
+async def still_busy() -> bool:
+    cpu_s = time.process_time()
+    await asyncio.sleep(_IDLE_SECONDS)
+    return time.process_time() - cpu_s > _IDLE_SECONDS / 4
+
+
+def endless(surface: Surface, bounds: Bounds) -> Iterator[Case]:
+    return Cases(surface, random.Random(bounds.seed)).in_process(file_share=bounds.file_share)
+
+
+def judge_memory(report: Report) -> None:
+    if len(report.memory) < 4:
+        return
+    first, last = report.memory[1], report.memory[-1]
+    if last.rss_bytes - first.rss_bytes > RSS_GROWTH_BYTES_MAX:
+        report.find(f"memory grew: {first} to {last}", NO_CASE, is_reproduced=True)
+    elif last.malloc_bytes - first.malloc_bytes > MALLOC_GROWTH_BYTES_MAX:
+        report.find(f"memory in use grew: {first} to {last}", NO_CASE, is_reproduced=True)
+    elif last.blocks - first.blocks > BLOCKS_GROWTH_MAX:
+        report.find(f"Python's objects grew: {first} to {last}", NO_CASE, is_reproduced=True)
+
+
+def keep(reports: list[Report], corpus: Path) -> None:
+    """Add what is new to the corpus."""
+    known = _known(corpus) if corpus.exists() else set()
+    with corpus.open("a", encoding="utf-8") as file:
+        for report in reports:
+            for finding in report.findings.values():
+                line = {"problem": finding.problem, "case": finding.case}
+                is_new = finding.case != NO_CASE and json.dumps(finding.case) not in known
+                if finding.is_reproduced and is_new:
+                    file.write(json.dumps(line) + "\n")
+                    known.add(json.dumps(finding.case))
+
+
+def _known(corpus: Path) -> set[str]:
+    lines = corpus.read_text(encoding="utf-8").splitlines()
+    return {json.dumps(json.loads(line)["case"]) for line in lines if line.strip()}
+
+
+def run(phase: Coroutine[Any, Any, Report]) -> Report:
+    """Like asyncio.run, but without waiting for threads that may never end."""
+    return asyncio.new_event_loop().run_until_complete(phase)
+
+
+def main() -> int:
+    from tests.nightly.fuzz_sockets import over_sockets
+
+    bounds = Bounds.from_environment()
+    until_s = time.monotonic() + bounds.seconds
+    reports = []
+    with scratch_folder() as folder:
+        if bounds.cases:
+            half_s = min(until_s, time.monotonic() + bounds.seconds * 0.7)
+            reports.append(run(in_process(bounds, half_s, folder)))
+        if bounds.socket_cases:
+            reports.append(run(over_sockets(bounds, until_s, folder)))
+    for report in reports:
+        say(json.dumps(report.figures(), indent=1))
+    findings = [finding for report in reports for finding in report.findings.values()]
+    for finding in findings:
+        say(json.dumps(dataclasses.asdict(finding))[:4_000])
+    if findings and bounds.corpus is not None:
+        keep(reports, bounds.corpus)
+    say(f"{sum(report.cases for report in reports)} cases, {len(findings)} findings")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    os._exit(code)  # threads that never end do not keep the report waiting
