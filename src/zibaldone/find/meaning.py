@@ -1,4 +1,4 @@
-"""What a query means to the embedding model, or why nothing is known of it."""
+"""A query as a vector of the embedding model, or why there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cutting the documents of a source anew, after its chunking was changed, while servers serve.
+"""Cutting the documents of a source again after its chunking was changed, while servers run.
 
 Nobody edited these documents: revision, times and audit stay as they are. A chunk that comes out
 as it was keeps its key and its vector; only documents with new chunks are queued for the worker.
@@ -32,7 +32,7 @@ Report = Callable[[int], Awaitable[None]]
 @dataclass(frozen=True, slots=True)
 class Recut:
     documents: int = 0
-    """Cut anew."""
+    """That were cut again."""
     changed: int = 0
     """Of these, with other chunks than before."""
     chunks: int = 0

@@ -1,4 +1,4 @@
-"""The runner: leases jobs of the kinds it knows, runs their handlers and stores what comes of them.
+"""The runner: leases jobs of the kinds it knows, runs their handlers and stores the outcomes.
 
 One loop looks for work, renews leases and notices cancellations; each job runs in a task beside it.
 A job whose process dies is taken up again when its lease runs out, so a handler may run more than
@@ -335,7 +335,7 @@ class JobRunner:
             raise
         except ZibaldoneError as error:
             _log.warning(
-                "job %s: what came of it was not stored, so it runs again: %s [%s]",
+                "job %s: its outcome was not stored, so it runs again: %s [%s]",
                 lease.job_id,
                 error.message,
                 error.code,
@@ -348,7 +348,7 @@ class JobRunner:
             _log.info("job %s (%s): %s", lease.job_id, lease.kind, outcome)
 
     async def _outcome(self, job: _Running) -> tuple[str, Callable[[QueueUpkeep], set[int]]]:
-        """Run the handler; in a word what came of it, and how the store is told."""
+        """Run the handler. Returns the name of the outcome, and what stores it."""
         lease, kind = job.lease, job.kind
         if lease.crashes >= JOB_CRASHES_MAX:
             error = f"The server ended {lease.crashes} times while it ran this job."

@@ -23,6 +23,6 @@ def stored_chunking(name: str, definition: str) -> Chunking:
     except InvalidArgument as error:
         raise StorageCorrupt(
             f"The definition of the source {name!r} cannot be used: {error.message} "
-            f"'zibaldone sources chunking {name} --by structure' sets it anew.",
+            f"'zibaldone sources chunking {name} --by structure' replaces it.",
             source=name,
         ) from error

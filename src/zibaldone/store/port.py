@@ -38,6 +38,7 @@ outcomes; the caller logs, counts and notifies after the await.
 **Threads.** `Store` methods are called on the event loop, by any number of tasks. `work` runs in a
 thread of the engine's choice, must not await, and must not keep its reader or writer. Only a read
 with `is_small` may run on the event loop itself. `close` may be called from any thread, and twice.
+`probe` and `refused_write` block: the health check calls them in a thread of its own.
 
 **Tenants.** Every reader and writer is bound to a `Tenant`: a namespace and a prefix of document
 ids. What is outside does not exist for it: reads leave it out, `insert` and `replace` raise
@@ -446,7 +447,7 @@ class QueueWrites(Protocol):
         ...
 
     def retry(self, job_id: str) -> Job | None:
-        """Queue a parked, cancelled or waiting job anew, due at once and with nothing counted.
+        """Queue a parked, cancelled or waiting job again, due at once and with nothing counted.
 
         Attempts, crashes, error, progress and the request to cancel are cleared. A job that runs or
         is done, or whose unique key another queued or running job has by now, stays as it is.
@@ -571,13 +572,18 @@ class Store(Protocol):
     def probe(self, work: Callable[[Upkeep], T]) -> T:
         """Read in the calling thread, on a connection of its own, in PROBE_SECONDS_MAX at most.
 
-        It tells whether the store can be read, however busy its other readers are. One thread at a
-        time may call this and `refused_write`.
+        For the health check: it tells whether the store can be read, however busy its other readers
+        are. Like `upkeep(work, write=False)` otherwise. One thread at a time calls this and
+        `refused_write`.
         """
         ...
 
     def refused_write(self) -> ZibaldoneError | None:
-        """Why the store takes no writes at present (its disk is full), or None where it does."""
+        """Why the store takes no writes at present (its disk is full), or None where it does.
+
+        An engine looks at the outcome of the last write, and if that was refused tries again; it
+        leaves nothing behind.
+        """
         ...
 
     async def upkeep(self, work: Callable[[Upkeep], T], *, write: bool = True) -> T:

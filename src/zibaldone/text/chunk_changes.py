@@ -1,4 +1,4 @@
-"""Which chunks of a document stay, move, come and go when it is cut anew."""
+"""Which chunks of a document stay, move, are added and removed when it is cut again."""
 
 from __future__ import annotations
 

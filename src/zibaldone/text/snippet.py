@@ -91,7 +91,7 @@ def _matches(text: str, query: Query) -> Iterator[Match]:
     """Every place where a word of the query stands, with the stem that it matched."""
     words = (*query.terms, *query.title_terms, *chain.from_iterable(query.phrases))
     sought = frozenset(chain.from_iterable(map(_sought_stems, words)))
-    initials = {key[0] for key in sought}  # a stem begins as its word does, and stemming is dear
+    initials = {key[0] for key in sought}  # a stem begins as its word does; stemming is slow
     prefixes = tuple(map(fold_accents, query.prefixes))
     folded, places = aligned_fold(text)
     camel = has_camel(text)

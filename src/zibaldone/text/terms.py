@@ -25,7 +25,7 @@ _PLAIN_MAX = 32_768
 
 
 class _PlainStems(dict[str, str | None]):
-    """The term of every plain word met of late; None for what is no plain word.
+    """The term of every plain word met recently; None for what is no plain word.
 
     Most lexemes are plain words (ASCII letters and digits): a lookup is all that they cost.
     """

@@ -60,7 +60,7 @@ def _refuse_heal(arguments: dict[str, Any]) -> None:
         raise BadRequest("Healing changes something: use POST.", field="heal")
 
 
-_NO_MOVE = "Moving a document is not offered; create it anew and delete the old one."
+_NO_MOVE = "Moving a document is not offered; create it at the new path and delete the old one."
 _VIEW = {"view": {"type": "string", "enum": ["full", "preview"]}}
 
 ROUTES: tuple[Route, ...] = (

@@ -25,7 +25,7 @@ _PROGRESS_STEPS = 2_000
 
 _RETRY_SECONDS = (0.0005, 0.002)
 """Between two tries for a lock. SQLite's own waiting soon sleeps 0.1 s at a time, in which a busy
-writer in another process commits dozens of times: tries so rare can go in vain for many seconds."""
+writer in another process commits dozens of times: trying so rarely can fail for many seconds."""
 
 _PRAGMAS = """
 PRAGMA synchronous = FULL;          -- a commit is on disk before it is acknowledged
@@ -54,7 +54,7 @@ class Connection:
         with self.translated():
             self.raw.set_busy_handler(self._wait_for_lock)
             # Plans do not depend on the values bound: otherwise SQLite prepares a join or a range
-            # anew for each execution, which costs several times as much as running it.
+            # again for each execution, which costs several times as much as running it.
             self.raw.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
             # To the end: apsw stops at a statement that has a row to give, until it is fetched.
             self.raw.execute(_PRAGMAS).fetchall()

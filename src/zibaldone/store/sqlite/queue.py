@@ -67,7 +67,7 @@ class QueueUpkeep:
         return _merged(taken, owner) if by_subject else _each(taken, owner)
 
     def _abandoned(self, times: dict[str, Any]) -> list[tuple[int, str | None]]:
-        """At most one: among several, each would be suspected of what one of them did."""
+        """At most one: with several, nobody could tell which of them ended its worker."""
         while (row := self._raw.execute(_SQL["abandoned"], times).fetchone()) is not None:
             job_key, subject, cancel_requested = row
             if not cancel_requested:

@@ -1,4 +1,4 @@
-"""Sources: how each cuts its documents, and cutting them anew."""
+"""Sources: how their documents are cut, and which were cut by an earlier definition."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ _RESCORE_ROWS = 256
 them on a busy machine takes ten times as long as the work."""
 
 EXACT_ROWS_MAX = 16_384
-"""So few are looked at one and all: two milliseconds, and nothing is missed."""
+"""Up to this many, every vector is compared: two milliseconds, and nothing is missed."""
 
 _SPARSE = 4
 """Where less than one row in so many is allowed, those are gathered; else all are scanned."""

@@ -1,8 +1,8 @@
-"""Vector search over what the file holds, by way of memory.
+"""Vector search in memory, over what the file holds.
 
 A process reads all vectors of a model once and then follows the log of changes: before each search
-it looks how far the log goes, so that a search never misses a vector that was committed before it,
-by whichever process, and never returns one that was removed.
+it reads the rest of the log. So a search never misses a vector that any process committed before
+it, and never returns one that was removed.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ UPDATE jobs SET cancel_requested = 1,
 WHERE job_key = :job_key AND state <= 2;
 
 -- name: retry
--- Begin a job anew that failed, was cancelled or waits, unless another has its unique key by now.
+-- Queue a job again that failed, was cancelled or waits, unless another has its unique key by now.
 UPDATE jobs SET state = 0, not_before_us = 0, attempts = 0, crashes = 0, cancel_requested = 0,
                 finished_at_us = NULL, error = NULL, progress_done = NULL, progress_total = NULL,
                 progress_message = NULL

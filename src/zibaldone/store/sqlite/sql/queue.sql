@@ -32,7 +32,7 @@ WHERE o.kind = :kind AND o.state = 0 AND (
 ORDER BY o.job_key LIMIT :limit;
 
 -- name: take
--- Lease jobs. Those that were leased already were left by a worker that died or fell silent.
+-- Lease jobs. Those that are running already were abandoned by their worker.
 UPDATE jobs SET crashes = crashes + (state = 1), state = 1, leased_until_us = :until_us,
                 lease_owner = :owner, started_at_us = :now_us
 WHERE job_key IN (SELECT value FROM json_each(:keys))

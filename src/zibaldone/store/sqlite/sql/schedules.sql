@@ -9,7 +9,7 @@ ON CONFLICT (name) DO UPDATE SET
     payload = excluded.payload;
 
 -- name: remove
--- A schedule is no more; jobs that it added stay.
+-- Remove a schedule; jobs that it added stay.
 DELETE FROM schedules WHERE name = :name;
 
 -- name: all
