@@ -463,6 +463,9 @@ PDF_PAGES_MAX = 10_000
 CONVERT_INLINE_BYTES_MAX = 64 * KIB
 """Text and Markdown up to here are read in the server itself: some milliseconds in a thread."""
 
+CONVERT_AT_ONCE_BYTES_MAX = 8 * KIB
+"""Text and Markdown up to here need no thread: a tenth of a millisecond, and 10 ms at worst."""
+
 CONVERT_MEMORY_BYTES_MAX = 1024 * MIB
 """Address space of a converter process: the largest Word file takes 400 MiB."""
 
