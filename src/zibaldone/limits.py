@@ -29,7 +29,7 @@ class Limits:
     """A page of a list. 100 items take about 40 KB; this limit is for very long titles and tags."""
 
     batch_response_bytes_max: int = 16 * MIB
-    """An answer of batch_read. Items beyond it are replaced by an error."""
+    """An answer of batch_read or to a JSON-RPC batch. What is beyond it is replaced by an error."""
 
     tool_seconds_max: float = 30.0
     """A call that takes longer is answered with DEADLINE_EXCEEDED."""
@@ -91,6 +91,18 @@ class Limits:
     issuer_keys_stale_seconds_max: float = 3_600.0
     """How long they are used while the issuer cannot be reached; after that they are refused."""
 
+
+JSON_VALUES_MAX = 250_000
+"""Strings, commas and opening brackets in the JSON of a request. Metadata cannot have more than
+65 000 of them; a parser takes a tenth of a second for so many."""
+
+TOOL_REQUEST_BYTES_MAX = 2 * MIB
+"""A request to a tool that takes no document's text. The longest sensible one is a search with a
+filter of hundreds of paths."""
+
+BATCH_SMALL_ANSWER_BYTES = 8 * KIB
+"""An answer up to here is sent even if a JSON-RPC batch has no room left: a write has happened, and
+its caller must learn it."""
 
 DOCUMENT_ID_BYTES_MAX = 1024
 """An id must fit an index key, a URL and a file path."""
@@ -355,7 +367,8 @@ COMPLETIONS_MAX = 100
 """Values in one answer of completion/complete (a limit of the protocol)."""
 
 BATCH_MESSAGES_MAX = 50
-"""Messages in one JSON-RPC batch, in the protocol revision that has batches."""
+"""Messages in one JSON-RPC batch, in the protocol revision that has batches. Together they have the
+time of one call."""
 
 HEAD_BYTES_MAX = 64 * KIB
 """Request line and headers, or the trailers of a body: a token of 16 KiB and much beside it."""
