@@ -4,8 +4,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.drivers.server import Server
+
+# A busy machine must not fail a property: no deadlines, no complaints about slow generation.
+settings.register_profile(
+    "zibaldone",
+    deadline=None,
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+        HealthCheck.function_scoped_fixture,
+    ],
+)
+settings.load_profile("zibaldone")
 
 
 @pytest.fixture

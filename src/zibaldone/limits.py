@@ -29,7 +29,7 @@ class Limits:
     """A page of a list. 100 items take about 40 KB; this limit is for very long titles and tags."""
 
     batch_response_bytes_max: int = 16 * MIB
-    """An answer of batch_read. Items beyond it are replaced by an error."""
+    """An answer of batch_read or to a JSON-RPC batch. What is beyond it is replaced by an error."""
 
     tool_seconds_max: float = 30.0
     """A call that takes longer is answered with DEADLINE_EXCEEDED."""
@@ -91,6 +91,18 @@ class Limits:
     issuer_keys_stale_seconds_max: float = 3_600.0
     """How long they are used while the issuer cannot be reached; after that they are refused."""
 
+
+JSON_VALUES_MAX = 250_000
+"""Strings, commas and opening brackets in the JSON of a request. Metadata cannot have more than
+65 000 of them; a parser takes a tenth of a second for so many."""
+
+TOOL_REQUEST_BYTES_MAX = 2 * MIB
+"""A request to a tool that takes no document's text. The longest sensible one is a search with a
+filter of hundreds of paths."""
+
+BATCH_SMALL_ANSWER_BYTES = 8 * KIB
+"""An answer up to here is sent even if a JSON-RPC batch has no room left: a write has happened, and
+its caller must learn it."""
 
 DOCUMENT_ID_BYTES_MAX = 1024
 """An id must fit an index key, a URL and a file path."""
@@ -355,7 +367,8 @@ COMPLETIONS_MAX = 100
 """Values in one answer of completion/complete (a limit of the protocol)."""
 
 BATCH_MESSAGES_MAX = 50
-"""Messages in one JSON-RPC batch, in the protocol revision that has batches."""
+"""Messages in one JSON-RPC batch, in the protocol revision that has batches. Together they have the
+time of one call."""
 
 HEAD_BYTES_MAX = 64 * KIB
 """Request line and headers, or the trailers of a body: a token of 16 KiB and much beside it."""
@@ -390,8 +403,8 @@ ACCEPT_CHARS_CACHED_MAX = 256
 HEALTH_SECONDS_MAX = 0.7
 """How long /health waits for the parts it asks; it promises to answer within a second."""
 
-PROBE_SECONDS_MAX = 0.5
-"""How long the health probe waits for the store on its own connection."""
+PROBE_SECONDS_MAX = 0.7
+"""How long /health waits for the store, which it reads on a connection of its own."""
 
 STUCK_SECONDS = 15.0
 """A read or write of no work that waits this long means stuck threads: deadlines are shorter."""
@@ -449,6 +462,9 @@ PDF_PAGES_MAX = 10_000
 
 CONVERT_INLINE_BYTES_MAX = 64 * KIB
 """Text and Markdown up to here are read in the server itself: some milliseconds in a thread."""
+
+CONVERT_AT_ONCE_BYTES_MAX = 8 * KIB
+"""Text and Markdown up to here need no thread: a tenth of a millisecond, and 10 ms at worst."""
 
 CONVERT_MEMORY_BYTES_MAX = 1024 * MIB
 """Address space of a converter process: the largest Word file takes 400 MiB."""
@@ -565,6 +581,6 @@ assert Limits().request_body_bytes_max <= Limits().bytes_in_flight_per_key_max  
 assert Limits().bytes_in_flight_per_key_max <= Limits().bytes_in_flight_max  # noqa: S101
 assert 3 * QUERY_BYTES_MAX < URL_BYTES_MAX < HEAD_BYTES_MAX  # noqa: S101
 assert TOKEN_CHARS_MAX < HEAD_BYTES_MAX  # noqa: S101
-assert PROBE_SECONDS_MAX < HEALTH_SECONDS_MAX < 1  # noqa: S101
+assert PROBE_SECONDS_MAX <= HEALTH_SECONDS_MAX < 1  # noqa: S101
 assert Limits().query_seconds_max < STUCK_SECONDS  # noqa: S101
 assert Limits().document_body_bytes_max < Limits().request_body_bytes_max  # noqa: S101

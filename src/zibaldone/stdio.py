@@ -80,7 +80,7 @@ class StdioServer:
         except ProtocolError as error:
             self._write(error_envelope(id_of(value), error))
             return
-        task = await self._start(self._answer(message, version))
+        task = await self._start(self._answer(message, version, len(line)))
         self._by_id[message.id] = task
         task.add_done_callback(lambda done: self._forget(message.id, done))
 
@@ -111,8 +111,10 @@ class StdioServer:
             if task is not None:
                 task.cancel()
 
-    async def _answer(self, message: Message, version: Version) -> None:
-        call = Call(self._runtime, self._principal, f"stdio-{message.id}")
+    async def _answer(self, message: Message, version: Version, request_bytes: int) -> None:
+        call = Call(
+            self._runtime, self._principal, f"stdio-{message.id}", request_bytes=request_bytes
+        )
         if self._surface.streams(message):
             call = call.with_notify(self._notify, message.meta.get("progressToken"))
         envelope, _ = await dispatch(Request(message, version, self._surface, call))

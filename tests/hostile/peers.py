@@ -16,7 +16,7 @@ import psutil
 from tests.drivers.raw import RawAnswer, received
 from tests.drivers.server import Server
 
-SERVED_SECONDS_MAX = 2.5
+SERVED_SECONDS_MAX = 5.0
 """How long the second client may ever wait for a read and a write, on a machine that runs other
 tests at the same time. Alone they take some milliseconds."""
 
@@ -98,7 +98,7 @@ class Bystander:
         self.count = 0
 
     def _run(self) -> None:
-        while not self._over.wait(0.02):
+        while True:  # at least one round, however soon the attack is over
             started_s = time.perf_counter()
             try:
                 self.statuses.add(self._client.get("/documents?limit=1").status_code)
@@ -108,6 +108,8 @@ class Bystander:
                 self.problems.append(repr(problem))
             self.longest_s = max(self.longest_s, time.perf_counter() - started_s)
             self.count += 1
+            if self._over.wait(0.02):
+                return
 
     def __enter__(self) -> Self:
         self._thread.start()

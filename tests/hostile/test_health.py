@@ -83,7 +83,7 @@ async def _get(app: Any, path: str) -> httpx.Response:
 def test_a_store_that_cannot_be_read_is_no_health(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(self: SqliteStore, work: Any) -> Any:
+    async def broken(self: SqliteStore, work: Any) -> Any:
         raise StorageCorrupt("It is damaged.")
 
     with application(data) as app:

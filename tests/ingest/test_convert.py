@@ -87,7 +87,7 @@ def is_running(pid: int | None) -> bool:
     assert pid is not None
     try:
         status = Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the latter: it ended while being read
         return False
     return status.rpartition(")")[2].split()[0] != "Z"
 

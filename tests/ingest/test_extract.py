@@ -524,7 +524,7 @@ class TestAnyBytes:
         assert extracted.title
         assert "\n" not in extracted.title
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=200)
     @given(
         prefix=st.sampled_from(
             [b"", b"%PDF-1.4\n", b"PK\x03\x04", b"<html>", b"\xff\xfe", b"---\n"]
@@ -536,7 +536,7 @@ class TestAnyBytes:
     def test_random(self, prefix: bytes, tail: bytes, name: str, mime: str | None) -> None:
         self.check(prefix + tail, name, mime)
 
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=150)
     @given(
         markup=st.lists(
             st.sampled_from(TAG_SOUP),
@@ -546,7 +546,7 @@ class TestAnyBytes:
     def test_tag_soup(self, markup: list[str]) -> None:
         self.check("".join(markup).encode(), "a.html", None)
 
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=100)
     @given(is_pdf=st.booleans(), cut=st.floats(0, 1), flips=st.lists(st.integers(0), max_size=8))
     def test_damaged_real_files(self, is_pdf: bool, cut: float, flips: list[int]) -> None:
         data = bytearray(a_pdf("some text", "more", title="T") if is_pdf else a_docx())

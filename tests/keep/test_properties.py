@@ -31,7 +31,7 @@ _namespaces = itertools.count()
 
 
 @pytest.mark.requirement("000/D1.07", "000/IX.01")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     alive=st.sets(ID, min_size=1, max_size=12),
     deleted=st.sets(ID, max_size=4),

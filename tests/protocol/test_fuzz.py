@@ -42,7 +42,7 @@ _LEGAL_IN_A_HEADER = re.compile(rb"(?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?"
 
 def cases(share: float) -> settings:
     count = max(1, int(CASES * share))
-    return settings(max_examples=count, deadline=None, suppress_health_check=_HEALTH)
+    return settings(max_examples=count, suppress_health_check=_HEALTH)
 
 
 @dataclass(slots=True)

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+import dataclasses
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
+from tests.drivers.catalogues import CATALOGUE
 from tests.drivers.mcp import LEGACY, MODERN, Mcp
+from tests.drivers.runtimes import opened
 from tests.drivers.server import Server
+from zibaldone.access.principal import LOCAL
+from zibaldone.protocol.resources import ResourceNotFound
+from zibaldone.protocol.surface import Surface
+from zibaldone.tools.catalogue import Catalogue
+from zibaldone.tools.profiles import Profile
+from zibaldone.tools.spec import AnyTool, Call
 
 DOCUMENTS = 230
 ODD_IDS = ("odd/a b.md", "odd/100%", "odd/tài liệu", "odd/q?x=1#y", "odd/a+b&c", "odd/%2F")
@@ -95,6 +106,46 @@ class TestResources:
         for version in LEGACY:
             result = Mcp(server.client).result("initialize", {"protocolVersion": version})
             assert {"tools", "resources", "prompts"} <= result["capabilities"].keys()
+
+
+class TestCatalogues:
+    """Resources come from the tools of the surface's catalogue."""
+
+    def surface(self, *tools: AnyTool) -> Surface:
+        return Surface(Profile("mcp", "/mcp", ()), Catalogue(tools))
+
+    def test_its_tools_list_and_read(self, data: Path) -> None:
+        async def listed(call: Call, arguments: Any) -> dict[str, Any]:
+            return {"items": [{"document_id": "mine", "title": ""}]}
+
+        async def read(call: Call, arguments: Any) -> dict[str, Any]:
+            return {"document_id": arguments.path, "mime": "text/plain", "content": "my own"}
+
+        surface = self.surface(
+            dataclasses.replace(CATALOGUE.by_name["list_documents"], handler=listed),
+            dataclasses.replace(CATALOGUE.by_name["get_document_for_rewrite"], handler=read),
+        )
+        assert "resources" in surface.capabilities
+        with opened(data) as runtime:
+            call = Call(runtime, LOCAL)
+            (resource,) = asyncio.run(surface.list_resources(None, call))["resources"]
+            assert resource["name"] == "mine"
+            (content,) = asyncio.run(surface.read_resource(resource["uri"], call))["contents"]
+            assert content["text"] == "my own"
+            answer = asyncio.run(surface.complete("path", "m", call))
+            assert answer["completion"]["values"] == ["mine"]
+
+    def test_without_them_there_are_no_resources(self, data: Path) -> None:
+        surface = self.surface()
+        assert "resources" not in surface.capabilities
+        assert surface.list_resource_templates() == []
+        with opened(data) as runtime:
+            call = Call(runtime, LOCAL)
+            assert asyncio.run(surface.list_resources(None, call)) == {"resources": []}
+            with pytest.raises(ResourceNotFound):
+                asyncio.run(surface.read_resource("zibaldone:///a", call))
+            answer = asyncio.run(surface.complete("path", "m", call))
+            assert answer["completion"]["values"] == []
 
 
 class TestPrompts:

@@ -6,7 +6,7 @@ import json
 import socket
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.drivers.catalogues import OFFERED
@@ -99,9 +99,7 @@ METHOD = st.sampled_from([b"GET", b"POST", b"PUT", b"PATCH", b"DELETE", b"HEAD",
 
 
 class TestAnythingAtAll:
-    @settings(
-        max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-    )
+    @settings(max_examples=400)
     @given(method=METHOD, url=URL, query=QUERY, body=st.one_of(JSON_BODY, st.binary(max_size=60)))
     def test_any_request_is_answered_without_a_fault(
         self, target: Server, method: bytes, url: bytes, query: bytes, body: bytes
@@ -117,9 +115,7 @@ class TestAnythingAtAll:
             else:
                 assert set(error) == {"code", "message", "details", "request_id"}
 
-    @settings(
-        max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-    )
+    @settings(max_examples=150)
     @given(junk=st.binary(max_size=200))
     def test_bytes_that_are_no_request_are_refused_and_the_server_lives(
         self, target: Server, junk: bytes

@@ -287,7 +287,7 @@ class TestHeadersOnTheWire:
         assert raw_post(shared_server.port, "/mcp", LIST_BYTES, stated).status == 400
 
     @pytest.mark.requirement("000/AC.10")
-    @settings(max_examples=500, deadline=None)
+    @settings(max_examples=500)
     @given(
         st.text(
             alphabet=st.characters(

@@ -364,7 +364,8 @@ def _settle(
 def _finish(work: Upkeep, jobs: Sequence[LeasedJob], at_us: int) -> None:
     """Nothing is kept of a job that is done, nor of earlier ones of its document that failed."""
     work.queue.finish(jobs, now_us=at_us, is_kept=False)
-    work.queue.forget_ended(VECTORS, [job.subject for job in jobs if job.subject is not None])
+    subjects = [(job.namespace, job.subject) for job in jobs if job.subject is not None]
+    work.queue.forget_ended(VECTORS, subjects)
 
 
 def _postpone(

@@ -18,6 +18,7 @@ from zibaldone.ingest.child import Answer, Child, ChildEnded, Request
 from zibaldone.ingest.extract import extract, is_plain_text
 from zibaldone.ingest.refusals import OUT_OF_MEMORY_EXIT_CODE, out_of_memory, unreadable
 from zibaldone.limits import (
+    CONVERT_AT_ONCE_BYTES_MAX,
     CONVERT_IDLE_SECONDS_MAX,
     CONVERT_INLINE_BYTES_MAX,
     CONVERT_PROCESSES_EXTRA,
@@ -65,6 +66,8 @@ class Converter:
             )
         name, mime = name[-_LABEL_CHARS_MAX:], mime and mime[:_LABEL_CHARS_MAX]
         if len(data) <= CONVERT_INLINE_BYTES_MAX and is_plain_text(data, name=name, mime=mime):
+            if len(data) <= CONVERT_AT_ONCE_BYTES_MAX:
+                return extract(data, name=name, mime=mime)
             return await asyncio.to_thread(extract, data, name=name, mime=mime)
         head = {
             "name": name,

@@ -38,8 +38,8 @@ def new_lease_owner() -> str:
 class NewJob:
     kind: str
     subject: str | None = None
-    """What it is about. Kinds that merge by subject run once for all queued jobs of a subject, so
-    theirs must be unique in the store, across namespaces."""
+    """What it is about. Kinds that merge by subject run once for all queued jobs of a subject in a
+    namespace."""
     payload: Mapping[str, Any] | None = None
     unique_key: str | None = None
     """While a job of the kind with this key is queued or running, another is not added."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from zibaldone.errors import LimitExceeded
 from zibaldone.protocol.constants import (
     HEADER_MISMATCH,
     INTERNAL_ERROR,
@@ -17,6 +18,7 @@ from zibaldone.protocol.constants import (
     PARSE_ERROR,
     UNSUPPORTED_PROTOCOL_VERSION,
 )
+from zibaldone.text.json_values import load_json
 
 __all__ = [
     "HEADER_MISMATCH",
@@ -68,7 +70,9 @@ class Message:
 
 def parse_body(body: bytes) -> Any:
     try:
-        return orjson.loads(body)
+        return load_json(body)
+    except LimitExceeded as problem:
+        raise ProtocolError(INVALID_REQUEST, problem.message, problem.as_dict()) from None
     except orjson.JSONDecodeError as problem:
         raise ProtocolError(PARSE_ERROR, f"Parse error: {problem}") from None
 

@@ -1,4 +1,4 @@
-"""Documents as MCP resources: `zibaldone:///<path>`."""
+"""Documents as MCP resources: `zibaldone:///<path>`, listed and read by tools of the catalogue."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from zibaldone.errors import InvalidArgument, NotFound
 from zibaldone.limits import COMPLETIONS_MAX, LIST_LIMIT_MAX
 from zibaldone.protocol.jsonrpc import INVALID_PARAMS, ProtocolError
 from zibaldone.tools.call import call_tool, require_tool
-from zibaldone.tools.documents import get_document_for_rewrite, list_documents
+from zibaldone.tools.catalogue import Catalogue
 from zibaldone.tools.documents.list_documents import DocumentList
-from zibaldone.tools.spec import Call
+from zibaldone.tools.spec import AnyTool, Call
+
+_LIST, _READ = "list_documents", "get_document_for_rewrite"
 
 URI_START = "zibaldone:///"
 RESOURCE_NOT_FOUND = -32002
@@ -25,7 +27,7 @@ class ResourceNotFound(ProtocolError):
         super().__init__(RESOURCE_NOT_FOUND, f"Resource not found: {uri[:256]}", {"uri": uri[:256]})
 
 
-TEMPLATES = [
+_TEMPLATES = [
     {
         "uriTemplate": URI_START + "{+path}",
         "name": "document",
@@ -34,43 +36,76 @@ TEMPLATES = [
     }
 ]
 
+_NO_COMPLETION: dict[str, Any] = {"completion": {"values": [], "hasMore": False}}
+
 
 def uri_of(document_id: str) -> str:
     return URI_START + quote(document_id, safe="/")
 
 
-async def page(cursor: str | None, call: Call) -> dict[str, Any]:
-    try:
-        listed = await _list(call, {"limit": LIST_LIMIT_MAX, "cursor": cursor})
-    except InvalidArgument as problem:
-        raise ProtocolError(INVALID_PARAMS, problem.message) from None
-    result: dict[str, Any] = {
-        "resources": [
-            {
-                "uri": uri_of(item["document_id"]),
-                "name": item["document_id"],
-                **({"title": item["title"]} if item["title"] else {}),
-            }
-            for item in listed["items"]
-        ]
-    }
-    if "next_cursor" in listed:
-        result["nextCursor"] = listed["next_cursor"]
-    return result
+class Resources:
+    """Without the tools that list and read documents there are no resources."""
 
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._list = catalogue.by_name.get(_LIST)
+        self._read = catalogue.by_name.get(_READ)
 
-async def read(uri: str, call: Call) -> dict[str, Any]:
-    try:
-        path = _path_of(uri)
-        document = await call_tool(get_document_for_rewrite.TOOL, call, {"path": path})
-    except (NotFound, InvalidArgument, UnicodeDecodeError):
-        raise ResourceNotFound(uri) from None
-    content = {
-        "uri": uri_of(document["document_id"]),
-        "mimeType": document["mime"],
-        "text": document["content"],
-    }
-    return {"contents": [content]}
+    @property
+    def are_offered(self) -> bool:
+        return self._list is not None and self._read is not None
+
+    @property
+    def templates(self) -> list[dict[str, str]]:
+        return _TEMPLATES if self.are_offered else []
+
+    async def page(self, cursor: str | None, call: Call) -> dict[str, Any]:
+        if self._list is None:
+            return {"resources": []}
+        try:
+            listed = await _listed(self._list, call, {"limit": LIST_LIMIT_MAX, "cursor": cursor})
+        except InvalidArgument as problem:
+            raise ProtocolError(INVALID_PARAMS, problem.message) from None
+        result: dict[str, Any] = {
+            "resources": [
+                {
+                    "uri": uri_of(item["document_id"]),
+                    "name": item["document_id"],
+                    **({"title": item["title"]} if item["title"] else {}),
+                }
+                for item in listed["items"]
+            ]
+        }
+        if "next_cursor" in listed:
+            result["nextCursor"] = listed["next_cursor"]
+        return result
+
+    async def read(self, uri: str, call: Call) -> dict[str, Any]:
+        if self._read is None:
+            raise ResourceNotFound(uri)
+        try:
+            document = await call_tool(self._read, call, {"path": _path_of(uri)})
+        except (NotFound, InvalidArgument, UnicodeDecodeError):
+            raise ResourceNotFound(uri) from None
+        content = {
+            "uri": uri_of(document["document_id"]),
+            "mimeType": document["mime"],
+            "text": document["content"],
+        }
+        return {"contents": [content]}
+
+    async def complete(self, argument: str, value: str, call: Call) -> dict[str, Any]:
+        """Document paths that start with what was typed."""
+        if self._list is None:
+            return _NO_COMPLETION
+        require_tool(call, self._list)
+        if argument not in ("path", "prefix"):
+            return _NO_COMPLETION
+        try:
+            listed = await _listed(self._list, call, {"prefix": value, "limit": COMPLETIONS_MAX})
+        except InvalidArgument as problem:
+            raise ProtocolError(INVALID_PARAMS, problem.message) from None
+        values = [item["document_id"] for item in listed["items"]]
+        return {"completion": {"values": values, "hasMore": "next_cursor" in listed}}
 
 
 def _path_of(uri: str) -> str:
@@ -79,20 +114,7 @@ def _path_of(uri: str) -> str:
     return unquote(uri[len(URI_START) :], errors="strict")
 
 
-async def complete(argument: str, value: str, call: Call) -> dict[str, Any]:
-    """Document paths that start with what was typed."""
-    require_tool(call, list_documents.TOOL)
-    if argument not in ("path", "prefix"):
-        return {"completion": {"values": [], "hasMore": False}}
-    try:
-        listed = await _list(call, {"prefix": value, "limit": COMPLETIONS_MAX})
-    except InvalidArgument as problem:
-        raise ProtocolError(INVALID_PARAMS, problem.message) from None
-    values = [item["document_id"] for item in listed["items"]]
-    return {"completion": {"values": values, "hasMore": "next_cursor" in listed}}
-
-
-async def _list(call: Call, arguments: dict[str, Any]) -> DocumentList:
-    answer = await call_tool(list_documents.TOOL, call, arguments)
+async def _listed(tool: AnyTool, call: Call, arguments: dict[str, Any]) -> DocumentList:
+    answer = await call_tool(tool, call, arguments)
     values: DocumentList = orjson.loads(orjson.dumps(answer))  # its items may be JSON already
     return values

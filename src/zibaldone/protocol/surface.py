@@ -14,7 +14,7 @@ import orjson
 
 import zibaldone
 from zibaldone.errors import Internal, NotFound, ZibaldoneError
-from zibaldone.protocol import prompts, resources
+from zibaldone.protocol import prompts
 from zibaldone.protocol.jsonrpc import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
@@ -22,6 +22,7 @@ from zibaldone.protocol.jsonrpc import (
     ProtocolError,
     dumps,
 )
+from zibaldone.protocol.resources import Resources
 from zibaldone.protocol.versions import Version
 from zibaldone.tools.call import call_tool
 from zibaldone.tools.catalogue import Catalogue, underscored
@@ -31,7 +32,7 @@ from zibaldone.tools.spec import AnyTool, Call
 
 _log = logging.getLogger("zibaldone.protocol")
 
-CONNECTOR_SCHEMA_VERSION = "2026-11-16.3"
+CONNECTOR_SCHEMA_VERSION = "2026-11-16.4"
 """Raised by hand when tools come, go or change their meaning; the hash follows by itself."""
 
 INSTRUCTIONS = (
@@ -46,6 +47,7 @@ SERVER_INFO = {"name": "zibaldone", "title": "Zibaldone", "version": zibaldone._
 class Surface:
     def __init__(self, profile: Profile, catalogue: Catalogue) -> None:
         self.profile = profile
+        self._resources = Resources(catalogue)
         tools = catalogue.of_profile(profile)
         self._by_name = {underscored(tool.name): tool for tool in tools}
         listed = [self._listed(tool) for tool in tools]
@@ -74,7 +76,10 @@ class Surface:
 
     @property
     def capabilities(self) -> dict[str, Any]:
-        return {"tools": {}, "resources": {}, "prompts": {}, "completions": {}}
+        offered = ["tools", "resources", "prompts", "completions"]
+        if not self._resources.are_offered:
+            offered.remove("resources")
+        return {name: {} for name in offered}
 
     def info(self) -> dict[str, Any]:
         """What a GET on the endpoint shows."""
@@ -134,10 +139,10 @@ class Surface:
             return _content(failure.as_dict(), version, is_error=True)
 
     async def list_resources(self, cursor: str | None, call: Call) -> dict[str, Any]:
-        return await resources.page(cursor, call)
+        return await self._resources.page(cursor, call)
 
     async def read_resource(self, uri: str, call: Call) -> dict[str, Any]:
-        return await resources.read(uri, call)
+        return await self._resources.read(uri, call)
 
     def subscribe(self, uri: str) -> None:
         """Not offered: the server keeps nothing about clients between requests."""
@@ -145,7 +150,7 @@ class Surface:
         raise ProtocolError(METHOD_NOT_FOUND, "Subscriptions are not offered.")
 
     def list_resource_templates(self) -> list[dict[str, Any]]:
-        return resources.TEMPLATES
+        return self._resources.templates
 
     def list_prompts(self) -> list[dict[str, Any]]:
         return prompts.LISTED
@@ -155,7 +160,7 @@ class Surface:
         return prompts.get(name, arguments)
 
     async def complete(self, argument: str, value: str, call: Call) -> dict[str, Any]:
-        return await resources.complete(argument, value, call)
+        return await self._resources.complete(argument, value, call)
 
 
 def _for_version(tool: dict[str, Any], annotations: bool, structured: bool) -> dict[str, Any]:

@@ -38,7 +38,6 @@ outcomes; the caller logs, counts and notifies after the await.
 **Threads.** `Store` methods are called on the event loop, by any number of tasks. `work` runs in a
 thread of the engine's choice, must not await, and must not keep its reader or writer. Only a read
 with `is_small` may run on the event loop itself. `close` may be called from any thread, and twice.
-`probe` and `refused_write` block: the health check calls them in a thread of its own.
 
 **Fairness.** Work is queued for a share: `access.share.current_share()` in the task that calls
 `read`, `write` or `upkeep`, an opaque text (the caller's key id, or BACKGROUND). What one share has
@@ -96,7 +95,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import orjson
 
@@ -542,6 +541,15 @@ class Writer(Protocol):
     def api_keys(self) -> ApiKeyWrites: ...
 
 
+@dataclass(frozen=True, slots=True)
+class ProbeResult(Generic[T]):
+    result: T
+    """What `work` returned."""
+    refused_write: ZibaldoneError | None
+    """Why the store takes no writes at present (its disk is full); None if it does. An engine goes
+    by the outcome of the last write; if that was refused, it tries one, and undoes it."""
+
+
 class Store(Protocol):
     """An open store. The module's docstring says what every engine keeps to."""
 
@@ -575,20 +583,13 @@ class Store(Protocol):
         """
         ...
 
-    def probe(self, work: Callable[[Upkeep], T]) -> T:
-        """Read in the calling thread, on a connection of its own, in PROBE_SECONDS_MAX at most.
+    async def probe(self, work: Callable[[Upkeep], T]) -> ProbeResult[T]:
+        """Find out for the health check whether the store can be read and takes writes.
 
-        For the health check: it tells whether the store can be read, however busy its other readers
-        are. Like `upkeep(work, write=False)` otherwise. One thread at a time calls this and
-        `refused_write`.
-        """
-        ...
-
-    def refused_write(self) -> ZibaldoneError | None:
-        """Why the store takes no writes at present (its disk is full), or None where it does.
-
-        An engine looks at the outcome of the last write, and if that was refused tries again; it
-        leaves nothing behind.
+        `work` only looks, as in `upkeep(work, write=False)`. It runs in a thread and on a
+        connection that serve nothing else, so it answers when all readers and the writer are stuck.
+        Probes run one after the other; each raises DeadlineExceeded after PROBE_SECONDS_MAX,
+        waiting included, also if the disk or the server does not answer at all.
         """
         ...
 

@@ -341,12 +341,12 @@ class QueueUpkeep(Protocol):
         if it is what ended its worker, no other job shares the blame. If its cancellation was
         requested, it becomes `cancelled` and the next one is looked for.
 
-        `by_subject`: a subject is leased to one worker at a time, with all of its queued jobs,
-        those that wait for a later time included. The newest job is returned and stands for the
+        `by_subject`: a subject of a namespace is leased to one worker at a time, with all of its
+        queued jobs, those that wait for a later time included. Equal subjects of two namespaces
+        have nothing to do with each other. The newest job is returned and stands for the
         others (`keys` has them all); its attempts are what counts. A job that is added meanwhile is
         not among them, and waits until the lease is over. Jobs without a subject are taken one by
-        one. Namespaces are not told apart, so kinds that merge need subjects that are unique in the
-        store, such as storage keys.
+        one.
 
         `running_max`: with these, no more jobs of the kind are leased in all processes than this;
         those whose lease ran out do not count.
@@ -424,8 +424,8 @@ class QueueUpkeep(Protocol):
         """
         ...
 
-    def forget_ended(self, kind: str, subjects: Iterable[str]) -> None:
-        """Remove parked and cancelled jobs of these subjects: what they were about is done."""
+    def forget_ended(self, kind: str, subjects: Iterable[tuple[str, str]]) -> None:
+        """Remove parked and cancelled jobs of subjects (namespace, subject) that are done."""
         ...
 
     def pending(self, kind: str, created_through_us: int) -> int:

@@ -9,7 +9,8 @@ import asyncio
 import logging
 import time
 import types
-from collections.abc import Coroutine, Generator
+from collections.abc import Coroutine, Generator, Iterable
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -22,11 +23,13 @@ from zibaldone.errors import (
     Forbidden,
     Internal,
     InvalidArgument,
+    PayloadTooLarge,
     ZibaldoneError,
 )
 from zibaldone.limits import DOCUMENT_ID_BYTES_MAX, ECHO_CHARS_MAX
 from zibaldone.text import normalize
 from zibaldone.tools import metrics
+from zibaldone.tools.argument_names import Place, names_of, unknown_places
 from zibaldone.tools.spec import A, AnyTool, Call, R, ToolSpec
 
 _log = logging.getLogger("zibaldone.tools")
@@ -34,6 +37,12 @@ _audit = logging.getLogger("zibaldone.audit")
 
 _PLACE_PARTS_MAX = 20
 """Arguments are not nested half as deep."""
+
+_PROBLEMS_MAX = 10
+"""Of the arguments of one call that are described."""
+
+_UNKNOWN_NAME = "Extra inputs are not permitted"
+"""Pydantic's words."""
 
 
 async def call_tool(
@@ -48,17 +57,18 @@ async def call_tool(
     shared = SHARE.set(call.principal.key_id)
     try:
         require_tool(call, tool)
+        _require_size(call, tool)
         checked = validate(tool.arguments, arguments, strict=not from_text)
         if tool.document is not None and (path := tool.document(checked)) is not None:
             call.require_document(normalize.document_id(path))
-        seconds_max = tool.seconds_max or call.runtime.limits.tool_seconds_max
+        seconds_max = _seconds_max(call, tool)
         answer = await _within(seconds_max, tool.handler(call, checked))
         if tool.effect != "read":
             call.runtime.wake()
         return answer
     except TimeoutError:
         outcome = DeadlineExceeded.code
-        raise DeadlineExceeded(f"{tool.name} took longer than {seconds_max:g} s.") from None
+        raise DeadlineExceeded(f"{tool.name} took longer than {seconds_max:.3g} s.") from None
     except ZibaldoneError as error:
         outcome = error.code
         raise
@@ -121,17 +131,46 @@ def require_tool(call: Call, tool: AnyTool) -> None:
     require_effect(call.principal, tool.effect)
 
 
+def _require_size(call: Call, tool: AnyTool) -> None:
+    """Few tools need requests of megabytes; the others are not even validated with one."""
+    bytes_max = tool.request_bytes_max
+    if bytes_max is not None and call.request_bytes > bytes_max:
+        raise PayloadTooLarge(
+            f"A request to {tool.name} may have {bytes_max} bytes; this one has "
+            f"{call.request_bytes}.",
+            bytes_max=bytes_max,
+        )
+
+
+def _seconds_max(call: Call, tool: AnyTool) -> float:
+    """The tool's own time, or what is left of the batch that the call is part of."""
+    limits = call.runtime.limits
+    seconds_max = tool.seconds_max or limits.tool_seconds_max
+    if call.deadline_s is None:
+        return seconds_max
+    left_s = call.deadline_s - time.monotonic()
+    if left_s <= 0:
+        raise DeadlineExceeded(
+            f"The batch took longer than {limits.tool_seconds_max:g} s; {tool.name} was not run."
+        )
+    return min(seconds_max, left_s)
+
+
 def validate(model: type[A], arguments: dict[str, Any], *, strict: bool = True) -> A:
+    unknown = list(islice(unknown_places(names_of(model), arguments), _PROBLEMS_MAX))
+    if len(unknown) == _PROBLEMS_MAX:
+        raise _invalid_argument((place, _UNKNOWN_NAME) for place in unknown)
     try:
         return model.model_validate(arguments, strict=strict)
     except ValidationError as problem:
-        raise _as_invalid_argument(problem) from None
+        errors = problem.errors(include_url=False, include_input=False, include_context=False)
+        raise _invalid_argument((error["loc"], error["msg"]) for error in errors) from None
 
 
-def _as_invalid_argument(problem: ValidationError) -> InvalidArgument:
-    errors = problem.errors(include_url=False, include_input=False, include_context=False)
+def _invalid_argument(reasons: Iterable[tuple[Place, str]]) -> InvalidArgument:
     problems = [
-        {"field": _field(error["loc"]) or "arguments", "why": error["msg"]} for error in errors[:10]
+        {"field": _field(place) or "arguments", "why": why}
+        for place, why in islice(reasons, _PROBLEMS_MAX)
     ]
     first = problems[0]
     return InvalidArgument(

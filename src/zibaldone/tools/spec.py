@@ -17,7 +17,7 @@ from zibaldone.ingest.convert import Converter
 from zibaldone.ingest.fetch import Fetcher
 from zibaldone.jobs.runner import JobRunner
 from zibaldone.keep.commit import Actor
-from zibaldone.limits import Limits
+from zibaldone.limits import TOOL_REQUEST_BYTES_MAX, Limits
 from zibaldone.model.job import Schedule
 from zibaldone.store.port import Store
 
@@ -71,7 +71,7 @@ Notify = Callable[[str, dict[str, Any]], Awaitable[None]]
 """Sends a notification (method, params) to the client while its call is running."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # made for every call: frozen costs three times as much
 class Call:
     """One call: by whom, in which request, on which parts."""
 
@@ -82,6 +82,10 @@ class Call:
     progress_token: str | int | None = None
     is_operator: bool = False
     """Made by the operator in this process (the command line), not over a transport."""
+    request_bytes: int = 0
+    """Size of the request that it came in; 0 where that is bounded otherwise."""
+    deadline_s: float | None = None
+    """On the monotonic clock: when the batch that it is part of has to be done."""
 
     def with_notify(self, notify: Notify, progress_token: object) -> Call:
         token = progress_token if isinstance(progress_token, str | int) else None
@@ -117,6 +121,8 @@ class ToolSpec(Generic[A, R]):
     """The path of the document that a call writes; a caller bound to a folder is refused outside
     it. None: the tool writes no document, or learns its path later (`Call.require_document`)."""
     idempotent: bool = False
+    request_bytes_max: int | None = TOOL_REQUEST_BYTES_MAX
+    """None: the limit of all requests, for tools that take the text of a document."""
     seconds_max: float | None = None
     """None: the limit of all tools."""
     reports_progress: bool = False

@@ -96,10 +96,11 @@ class McpEndpoint:
         principal = await self._authenticator.authenticate(scope, self._surface.profile)
         match scope["method"]:
             case "POST":
-                call = Call(self._runtime, principal, request_id(scope))
                 admission = await self._gate.admit(principal, scope, receive)
+                body = admission.body
+                call = Call(self._runtime, principal, request_id(scope), request_bytes=len(body))
                 try:
-                    await self._post(scope, receive, send, call, admission.body)
+                    await self._post(scope, receive, send, call, body)
                 finally:
                     self._gate.leave(admission)
             case "GET" | "HEAD":

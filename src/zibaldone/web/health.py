@@ -1,7 +1,7 @@
 """/live, /health, which really tries the parts, and /metrics.
 
-/health answers within a second, whatever the parts do. The store is read from a thread of its own
-on a connection of its own. Whether readers and the writer get on is told by a read and a write of
+/health answers within a second, whatever the parts do. The store is probed beside all
+other work (`Store.probe`). Whether readers and the writer get on is told by a read and a write of
 no work that queue like any other; one of each at most is under way, and one that is still waiting
 is not waited for again.
 """
@@ -9,11 +9,8 @@ is not waited for again.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import threading
 import time
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +19,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 import zibaldone
 from zibaldone.access.decide import require_effect
 from zibaldone.access.principal import Tenant
-from zibaldone.errors import StorageUnavailable, ZibaldoneError
+from zibaldone.errors import DeadlineExceeded, StorageUnavailable, ZibaldoneError
 from zibaldone.index.sweep import Lag, measured_lag
 from zibaldone.jobs.supervisor import Supervisor
 from zibaldone.limits import HEALTH_SECONDS_MAX, STUCK_SECONDS
@@ -93,7 +90,7 @@ class Health:
         """Counts of all tenants together: for the operator."""
         del receive
         require_effect(await self._authenticator.authenticate(scope), "admin")
-        await self._sample()  # brings the lag up to date
+        await self._sampler.sample()  # brings the lag up to date
         headers = [(b"content-type", CONTENT_TYPE_LATEST.encode())]
         await send_body(scope, send, 200, generate_latest(), headers)
 
@@ -107,7 +104,7 @@ class Health:
 
     async def _services(self) -> dict[str, Service]:
         sample, readers, writes = await asyncio.gather(
-            self._sample(), self._readers.status(), self._writer.status()
+            self._sampler.sample(), self._readers.status(), self._writer.status()
         )
         if sample is None:
             store: Service = {"status": "stuck", "message": "The store cannot be read in time."}
@@ -130,9 +127,6 @@ class Health:
             "index": self._index(sample),
             "background": self._background.status(),
         }
-
-    async def _sample(self) -> Sample | None:
-        return await _within(asyncio.wrap_future(self._sampler.sample()), HEALTH_SECONDS_MAX)
 
     def _embedder(self) -> Service:
         embedder = self._runtime.embedder
@@ -164,34 +158,33 @@ class Health:
 
 
 class Sampler:
-    """Looks at the store in a thread that nothing else runs in; one look at a time."""
+    """Looks at the store; all who ask meanwhile share one look."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._looking: Future[Sample] | None = None
+        self._looking: asyncio.Task[Sample | None] | None = None
 
-    def sample(self) -> Future[Sample]:
-        """The look that is under way, or a new one."""
-        if self._looking is None or self._looking.done():
-            self._looking = Future()
-            # A daemon: one that is stuck must not keep the process from ending.
-            threading.Thread(
-                target=self._look, args=(self._looking,), name="zibaldone-health", daemon=True
-            ).start()
-        return self._looking
+    async def sample(self) -> Sample | None:
+        """None: the store cannot be read in time."""
+        looking = self._looking
+        if looking is None or looking.done() or looking.get_loop().is_closed():
+            looking = self._looking = asyncio.create_task(self._look())
+        return await asyncio.shield(looking)
 
-    def _look(self, result: Future[Sample]) -> None:
+    async def _look(self) -> Sample | None:
         started_s = time.perf_counter()
         lag, problem, refused = None, None, None
         try:
-            lag = measured_lag(self._store.probe(lambda work: work.consistency.lag()))
-            refused = self._store.refused_write()
+            probe = await self._store.probe(lambda work: work.consistency.lag())
+            lag, refused = measured_lag(probe.result), probe.refused_write
+        except DeadlineExceeded:
+            return None
         except ZibaldoneError as error:
             problem = error
         except Exception as error:
             problem = StorageUnavailable(f"The store cannot be looked at: {error}")
         ms = round((time.perf_counter() - started_s) * 1000, 3)
-        result.set_result(Sample(lag, problem, refused, ms))
+        return Sample(lag, problem, refused, ms)
 
 
 class Errand:
@@ -222,12 +215,6 @@ class Errand:
         if problem is not None:
             raise problem
         return {"status": "ok", "ms": round(waited_s * 1000, 3)}
-
-
-async def _within(future: asyncio.Future[Sample], seconds: float) -> Sample | None:
-    with contextlib.suppress(TimeoutError):
-        return await asyncio.wait_for(asyncio.shield(future), seconds)
-    return None
 
 
 def _failed(error: ZibaldoneError) -> Service:

@@ -24,6 +24,7 @@ from zibaldone.errors import (
     ZibaldoneError,
 )
 from zibaldone.limits import REQUEST_ID_CHARS_MAX
+from zibaldone.text.json_values import load_json
 
 HttpScope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -93,7 +94,7 @@ def payload_too_large(bytes_max: int) -> PayloadTooLarge:
 
 def parse_object(body: bytes) -> dict[str, Any]:
     try:
-        value = orjson.loads(body)
+        value = load_json(body)
     except orjson.JSONDecodeError as problem:
         raise BadRequest(f"The body is not valid JSON: {problem}", field="body") from None
     if not isinstance(value, dict):

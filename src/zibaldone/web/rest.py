@@ -149,18 +149,19 @@ class Rest:
         tool = route.tool
         if route.prepare is not None:
             tool = route.prepare(arguments) or tool
+        body: bytes = b"" if is_text else scope[_BODY_KEY]
         if not is_text:
-            body: bytes = scope[_BODY_KEY]
             arguments.update(parse_object(body) if body else {})
         arguments = _joined(arguments, in_path)
-        answer = await self._call(self._tools[tool], scope, arguments, from_text=is_text)
+        principal = scope[_PRINCIPAL_KEY]
+        call = Call(self._runtime, principal, request_id(scope), request_bytes=len(body))
+        answer = await self._call(self._tools[tool], call, arguments, from_text=is_text)
         is_new = answer.get("status") == "created"
         await send_json(scope, send, route.status if is_new else 200, answer)
 
     async def _call(
-        self, tool: AnyTool, scope: HttpScope, arguments: dict[str, Any], *, from_text: bool
+        self, tool: AnyTool, call: Call, arguments: dict[str, Any], *, from_text: bool
     ) -> Answer:
-        call = Call(self._runtime, scope[_PRINCIPAL_KEY], request_id(scope))
         try:
             answer: Answer = await call_tool(tool, call, arguments, from_text=from_text)
         except InsufficientScope as error:

@@ -340,6 +340,38 @@ class TestSubjects:
         jobs.sync(subject="a")
         assert len(jobs.lease_one(by_subject=True).keys) == 2
 
+    def test_namespaces_do_not_merge(self, jobs: Jobs) -> None:
+        jobs.sync(subject="a", payload={"of": "here"})
+        jobs.sync(AWAY, subject="a", payload={"of": "away"})
+        newer = jobs.sync(subject="a", payload={"of": "here again"})
+        leases = jobs.lease(by_subject=True)
+        assert [(lease.namespace, lease.payload["of"], len(lease.keys)) for lease in leases] == [
+            (EVERYTHING.namespace, "here again", 2),
+            (AWAY.namespace, "away", 1),
+        ]
+        assert leases[0].job_id == newer
+
+    def test_a_lease_holds_up_no_other_namespace(self, jobs: Jobs) -> None:
+        jobs.sync(subject="a")
+        jobs.lease_one(by_subject=True)
+        jobs.sync(AWAY, subject="a")
+        assert jobs.lease_one(by_subject=True).namespace == AWAY.namespace
+
+    def test_a_dead_worker_leaves_no_other_namespace_to_the_next(self, jobs: Jobs) -> None:
+        jobs.sync(subject="a")
+        jobs.lease_one(by_subject=True)
+        jobs.sync(AWAY, subject="a")
+        lease = jobs.lease_one(by_subject=True, at=NOW + LEASE)
+        assert (lease.namespace, len(lease.keys)) == (EVERYTHING.namespace, 1)
+
+    def test_ended_jobs_are_forgotten_in_their_namespace_only(self, jobs: Jobs) -> None:
+        here, there = jobs.sync(subject="a"), jobs.sync(AWAY, subject="a")
+        for tenant, job_id in ((EVERYTHING, here), (AWAY, there)):
+            jobs.cancel(job_id, tenant)
+        jobs.run(lambda queue: queue.forget_ended("sync", [(EVERYTHING.namespace, "a")]))
+        assert jobs.look(here) is None
+        assert jobs.get(there, AWAY).state == "cancelled"
+
 
 class TestOutcomes:
     def test_done_with_a_result(self, jobs: Jobs) -> None:

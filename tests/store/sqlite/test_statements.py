@@ -231,7 +231,7 @@ def test_what_goes_by_a_list_of_keys_begins_with_it(fresh: apsw.Connection, name
         ("consistency.lag", "SEARCH jobs USING INDEX jobs_queued (kind=?)"),
         (
             "consistency.unqueued_page",
-            "SEARCH j USING INDEX jobs_by_subject (kind=? AND subject=?)",
+            "SEARCH j USING INDEX jobs_by_subject (kind=? AND subject=? AND namespace=?)",
         ),
         ("queue.has_due", "SEARCH jobs USING INDEX jobs_queued (kind=?)"),
         ("queue.has_abandoned", "SEARCH jobs USING COVERING INDEX jobs_running (kind=?"),
@@ -254,7 +254,7 @@ def test_leasing_takes_the_head_of_the_queue_without_sorting_it(fresh: apsw.Conn
     found = plan(fresh, "queue.due_apart")
     assert "TEMP B-TREE" not in found
     assert "SEARCH o USING INDEX jobs_queued (kind=?)" in found
-    assert "SEARCH l USING INDEX jobs_" in found
+    assert "SEARCH l USING INDEX jobs_by_subject (kind=? AND subject=? AND namespace=?)" in found
 
 
 @pytest.mark.parametrize(
@@ -302,7 +302,9 @@ def test_a_name_that_stands_twice_is_refused(
         ("queue.due_apart", "jobs_queued (kind=?)"),
         ("queue.has_due", "jobs_queued (kind=?)"),
         ("queue.has_abandoned", "jobs_running (kind=?)"),
-        ("queue.take_subjects", "jobs_by_subject (kind=? AND subject=?)"),
+        ("queue.due_apart", "jobs_by_subject (kind=? AND subject=? AND namespace=?)"),
+        ("queue.take_subjects", "jobs_by_subject (kind=? AND subject=? AND namespace=?)"),
+        ("queue.forget_ended", "jobs_by_subject (kind=? AND subject=? AND namespace=?)"),
         ("jobs.get", "(namespace=? AND job_id=?)"),
         ("jobs.page", "(namespace=? AND job_id<?)"),
         ("jobs.page_ended", "jobs_ended_ids (namespace=? AND state=? AND job_id<?)"),

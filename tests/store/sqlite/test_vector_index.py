@@ -105,7 +105,7 @@ def test_where_nothing_is_alike_more_is_looked_at(monkeypatch: pytest.MonkeyPatc
     assert 0.5 < recall(rows, queries) < 0.9
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     dimensions=st.integers(1, 400), seed=st.integers(0, 2**32 - 1), spikes=st.floats(0.001, 50.0)
 )
@@ -292,4 +292,4 @@ class Following(RuleBasedStateMachine):
 
 
 TestFollowing = Following.TestCase
-TestFollowing.settings = settings(max_examples=25, stateful_step_count=15, deadline=None)
+TestFollowing.settings = settings(max_examples=25, stateful_step_count=15)

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx2 as httpx
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.drivers.corpus import (
@@ -346,9 +346,7 @@ class TestOrderAndPrefix:
         assert listed == sorted(made, key=str.encode)
         assert len(listed) == len(set(made))
 
-    @settings(
-        max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-    )
+    @settings(max_examples=300)
     @given(
         whole=st.sampled_from(ORDERED),
         cut=st.integers(0, 40),

@@ -55,15 +55,13 @@ class QueueUpkeep:
         if limit <= 0:
             return []
         chosen = self._abandoned(times) or self._due(times, limit, by_subject)
-        lease = {"kind": kind, "now_us": now_us, "until_us": until_us, "owner": owner}
-        keys = [key for key, subject in chosen if not by_subject or subject is None]
-        subjects = {subject for _, subject in chosen if subject is not None}
+        lease = {"now_us": now_us, "until_us": until_us, "owner": owner}
+        alone = [key for key, subject in chosen if not by_subject or subject is None]
+        with_others = [key for key, subject in chosen if by_subject and subject is not None]
         taken: list[rows.Row] = []
-        if keys:
-            taken += self._raw.execute(_SQL["take"], {**lease, "keys": rows.dumps(keys)})
-        if by_subject and subjects:
-            values = {**lease, "subjects": rows.dumps(sorted(subjects))}
-            taken += self._raw.execute(_SQL["take_subjects"], values)
+        for statement, keys in (("take", alone), ("take_subjects", with_others)):
+            if keys:
+                taken += self._raw.execute(_SQL[statement], {**lease, "keys": rows.dumps(keys)})
         return _merged(taken, owner) if by_subject else _each(taken, owner)
 
     def _abandoned(self, times: dict[str, Any]) -> list[tuple[int, str | None]]:
@@ -170,7 +168,7 @@ class QueueUpkeep:
             )
         return held
 
-    def forget_ended(self, kind: str, subjects: Iterable[str]) -> None:
+    def forget_ended(self, kind: str, subjects: Iterable[tuple[str, str]]) -> None:
         values = {"kind": kind, "subjects": rows.dumps(list(subjects))}
         self._raw.execute(_SQL["forget_ended"], values)
 
@@ -202,12 +200,13 @@ def _each(taken: list[rows.Row], owner: str) -> list[LeasedJob]:
 
 
 def _merged(taken: list[rows.Row], owner: str) -> list[LeasedJob]:
-    """The newest job of each subject stands for the older ones."""
-    keys: dict[str | int, list[int]] = defaultdict(list)
-    newest: dict[str | int, rows.Row] = {}
+    """The newest job of each subject of a namespace stands for the older ones."""
+    keys: dict[tuple[str, str] | int, list[int]] = defaultdict(list)
+    newest: dict[tuple[str, str] | int, rows.Row] = {}
     for row in sorted(taken):
-        group = row[0] if row[5] is None else row[5]
-        keys[group].append(row[0])
+        job_key, namespace, subject = row[0], row[3], row[5]
+        group = job_key if subject is None else (namespace, subject)
+        keys[group].append(job_key)
         newest[group] = row
     return [_leased(row, owner, tuple(keys[group])) for group, row in newest.items()]
 

@@ -190,8 +190,6 @@ CREATE INDEX jobs_ended ON jobs (state, kind, finished_at_us) WHERE state >= 2;
 
 CREATE INDEX jobs_ended_ids ON jobs (namespace, state, job_id) WHERE state >= 2;
 
-CREATE INDEX jobs_by_subject ON jobs (kind, subject) WHERE subject IS NOT NULL;
-
 CREATE UNIQUE INDEX jobs_unique ON jobs (namespace, kind, unique_key)
     WHERE unique_key IS NOT NULL AND state <= 1;
 
@@ -204,3 +202,5 @@ CREATE TABLE schedules (
     next_run_at_us INTEGER NOT NULL,
     last_run_at_us INTEGER
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX jobs_by_subject ON jobs (kind, subject, namespace) WHERE subject IS NOT NULL;

@@ -11,9 +11,8 @@ from typing import TypeVar
 import apsw
 
 from zibaldone.access.principal import Tenant
-from zibaldone.errors import ZibaldoneError
 from zibaldone.limits import Limits
-from zibaldone.store.port import Reader, StoreCheck, Writer
+from zibaldone.store.port import ProbeResult, Reader, StoreCheck, Writer
 from zibaldone.store.sqlite.api_keys import ApiKeys
 from zibaldone.store.sqlite.check import check_file
 from zibaldone.store.sqlite.chunks import Chunks
@@ -23,7 +22,7 @@ from zibaldone.store.sqlite.jobs import Jobs, Queue
 from zibaldone.store.sqlite.journal import Audit
 from zibaldone.store.sqlite.lexical import Lexical
 from zibaldone.store.sqlite.place import description_of
-from zibaldone.store.sqlite.probe import Probe
+from zibaldone.store.sqlite.probe import ProbeThread
 from zibaldone.store.sqlite.readers import Readers
 from zibaldone.store.sqlite.schema import prepare
 from zibaldone.store.sqlite.sources import Sources
@@ -99,7 +98,7 @@ class SqliteStore:
         self._quick = Connection(path, wait_seconds_max=_QUICK_SECONDS_MAX)
         self._readers = Readers(path, wait)
         self._writer = WriterThread(path, wait)
-        self._probe = Probe(path, self._writer)
+        self._probe = ProbeThread(path, self._writer)
 
     @property
     def description(self) -> str:
@@ -143,11 +142,8 @@ class SqliteStore:
             lambda connection: connection.read(lambda raw: work(Upkeep(raw)), _SWEEP_SECONDS_MAX)
         )
 
-    def probe(self, work: Callable[[UpkeepPort], T]) -> T:
-        return self._probe.read(lambda raw: work(Upkeep(raw)))
-
-    def refused_write(self) -> ZibaldoneError | None:
-        return self._probe.refused_write()
+    async def probe(self, work: Callable[[UpkeepPort], T]) -> ProbeResult[T]:
+        return await self._probe.probe(lambda raw: work(Upkeep(raw)))
 
     async def prepare_model(self, identity: str) -> None:
         def page(reader: Session) -> bool:

@@ -89,10 +89,10 @@ class VectorUpkeep:
         added = self._raw.execute(
             _SQL[statement], {**values, "jobs": jobs, "kind": VECTORS, "at_us": at_us}
         )
-        subjects = [row[0] for row in added]
+        subjects = [(namespace, subject) for namespace, subject in added]
         if subjects:
             self._queue.forget_ended(VECTORS, subjects)
-            self._raw.execute(_SQL["set_pending"], _keys(int(subject) for subject in subjects))
+            self._raw.execute(_SQL["set_pending"], _keys(int(subject) for _, subject in subjects))
         return len(subjects)
 
     def set_ready(self, revisions: Iterable[tuple[int, int]]) -> None:

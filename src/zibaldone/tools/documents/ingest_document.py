@@ -84,6 +84,7 @@ TOOL = ToolSpec(
     effect="write",
     handler=handle,
     document=lambda given: given.path,
+    request_bytes_max=None,
     idempotent=True,
     reports_progress=True,
 )

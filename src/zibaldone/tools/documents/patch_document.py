@@ -85,4 +85,5 @@ TOOL = ToolSpec(
     effect="write",
     handler=handle,
     document=lambda given: given.path,
+    request_bytes_max=None,
 )

@@ -50,7 +50,7 @@ SELECT d.document_key, d.vector_status IN ('pending', 'error') OR EXISTS (
 )
 FROM documents d
 WHERE d.document_key > :after AND d.deleted_at_us IS NULL AND d.vector_status <> 'skipped'
-  AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.kind = :kind
+  AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.kind = :kind AND j.namespace = d.namespace
       AND j.subject = CAST(d.document_key AS TEXT) AND j.state <= 1)
 ORDER BY d.document_key LIMIT :limit;
 

@@ -27,7 +27,8 @@ SELECT o.job_key, o.subject FROM jobs o
 WHERE o.kind = :kind AND o.state = 0 AND (
     o.not_before_us <= :now_us OR (o.not_before_us > :backoff_end_us AND o.error IS NOT NULL))
   AND NOT EXISTS (
-    SELECT 1 FROM jobs l WHERE l.kind = o.kind AND l.subject = o.subject AND l.state = 1
+    SELECT 1 FROM jobs l INDEXED BY jobs_by_subject
+    WHERE l.kind = o.kind AND l.subject = o.subject AND l.namespace = o.namespace AND l.state = 1
       AND l.leased_until_us > :now_us AND l.leased_until_us <= :latest_us)
 ORDER BY o.job_key LIMIT :limit;
 
@@ -39,10 +40,13 @@ WHERE job_key IN (SELECT value FROM json_each(:keys))
 RETURNING job_key, job_id, kind, namespace, prefix, subject, payload, attempts, crashes;
 
 -- name: take_subjects
--- The same, with all other jobs of their subjects.
+-- The same, with all other jobs of their subjects, each in its namespace.
 UPDATE jobs SET crashes = crashes + (state = 1), state = 1, leased_until_us = :until_us,
                 lease_owner = :owner, started_at_us = :now_us
-WHERE kind = :kind AND state <= 1 AND subject IN (SELECT value FROM json_each(:subjects))
+WHERE job_key IN (
+    SELECT j.job_key FROM json_each(:keys) k CROSS JOIN jobs c ON c.job_key = k.value
+    CROSS JOIN jobs j ON j.kind = c.kind AND j.subject = c.subject AND j.namespace = c.namespace
+    WHERE j.state <= 1)
 RETURNING job_key, job_id, kind, namespace, prefix, subject, payload, attempts, crashes;
 
 -- name: has_abandoned
@@ -112,9 +116,11 @@ WHERE job_key = s.value ->> 0 AND state = 1 AND lease_owner = s.value ->> 1
 RETURNING job_key;
 
 -- name: forget_ended
--- Jobs that were set aside or cancelled, of subjects for which nothing is left to do.
-DELETE FROM jobs
-WHERE kind = :kind AND subject IN (SELECT value FROM json_each(:subjects)) AND state IN (2, 4);
+-- Jobs that were set aside or cancelled, of subjects (namespace, subject) with nothing left to do.
+DELETE FROM jobs WHERE job_key IN (
+    SELECT j.job_key FROM json_each(:subjects) s CROSS JOIN jobs j
+    ON j.kind = :kind AND j.subject = s.value ->> 1 AND j.namespace = s.value ->> 0
+    WHERE j.state IN (2, 4));
 
 -- name: progress
 -- How far a job is; whether its cancellation is wanted.

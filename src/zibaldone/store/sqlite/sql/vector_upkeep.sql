@@ -56,13 +56,13 @@ SELECT n.value ->> 1, :kind, d.namespace, '', CAST(d.document_key AS TEXT), :at_
        json_object('revision', d.revision)
 FROM json_each(:jobs) n CROSS JOIN documents d ON d.document_key = n.value ->> 0
 WHERE d.deleted_at_us IS NULL AND d.vector_status <> 'skipped'
-  AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.kind = :kind
+  AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.kind = :kind AND j.namespace = d.namespace
       AND j.subject = CAST(d.document_key AS TEXT) AND j.state <= 1)
   AND (d.vector_status IN ('pending', 'error') OR EXISTS (
     SELECT 1 FROM chunks c WHERE c.document_key = d.document_key
       AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.model_id = :model_id AND v.chunk_key = c.chunk_key)
   ))
-RETURNING subject;
+RETURNING namespace, subject;
 
 -- name: enqueue_cut
 -- Chunks of documents are new, whatever the model; a document kept out of vectors stays so.
@@ -71,7 +71,7 @@ SELECT n.value ->> 1, :kind, d.namespace, '', CAST(d.document_key AS TEXT), :at_
        json_object('revision', d.revision)
 FROM json_each(:jobs) n CROSS JOIN documents d ON d.document_key = n.value ->> 0
 WHERE d.deleted_at_us IS NULL AND d.vector_status <> 'skipped'
-RETURNING subject;
+RETURNING namespace, subject;
 
 -- name: set_pending
 -- Documents wait for vectors again.
