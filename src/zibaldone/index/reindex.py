@@ -26,6 +26,7 @@ from zibaldone.store.port import Store
 from zibaldone.store.upkeep import Upkeep
 
 _POLL_SECONDS = 0.2
+_MARGIN_US = 1_000_000
 
 
 async def catch_up(store: Store, worker: IndexWorker, report: Callable[[int], None]) -> int:
@@ -44,7 +45,7 @@ async def _catch_up(store: Store, worker: IndexWorker, report: Callable[[int], N
     await enqueue_missing(store, await worker.model_id())
     through_us = now_us()
     embedded = 0
-    while await store.upkeep(lambda work: work.queue.pending(VECTORS, through_us), write=False):
+    while await store.upkeep(partial(_pending, through_us), write=False):
         done = await worker.drain_once()
         embedded += done.chunks
         report(done.chunks)
@@ -53,6 +54,11 @@ async def _catch_up(store: Store, worker: IndexWorker, report: Callable[[int], N
         if not done.documents:  # a server has the rest, or it waits for its next try
             await asyncio.sleep(_POLL_SECONDS)
     return embedded
+
+
+def _pending(through_us: int, work: Upkeep) -> int:
+    """A job is from the future only if it is so by a margin: others may be written right now."""
+    return work.queue.pending(VECTORS, through_us, now_us=now_us() + _MARGIN_US)
 
 
 @dataclass(frozen=True, slots=True)

@@ -428,8 +428,11 @@ class QueueUpkeep(Protocol):
         """Remove parked and cancelled jobs of subjects (namespace, subject) that are done."""
         ...
 
-    def pending(self, kind: str, created_through_us: int) -> int:
-        """How many jobs are queued or running that were created up to a time, inclusive."""
+    def pending(self, kind: str, created_through_us: int, *, now_us: int) -> int:
+        """How many jobs are queued or running that were created up to a time, inclusive.
+
+        One from after `now_us` counts too: a clock that was ahead wrote it.
+        """
         ...
 
     def purge(self, kind: str, state: JobState, *, before_us: int, limit: int) -> int:

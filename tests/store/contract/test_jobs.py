@@ -102,7 +102,7 @@ class Jobs:
         return self.run(lambda queue: queue.retry([setback], now_us=NOW))
 
     def pending(self, kind: str, through_us: int) -> Any:
-        return self.run(lambda queue: queue.pending(kind, through_us))
+        return self.run(lambda queue: queue.pending(kind, through_us, now_us=NOW + 100))
 
     def lease_one(self, kind: str = "sync", **more: Any) -> LeasedJob:
         (lease,) = self.lease(kind, **more)
@@ -443,6 +443,10 @@ class TestOutcomes:
         jobs.finish(leases[:1])
         assert jobs.pending("sync", NOW + 1) == 1
         assert jobs.pending("other", NOW + 1) == 0
+
+    def test_a_job_from_the_future_is_pending(self, jobs: Jobs) -> None:
+        jobs.add(NewJob("sync", created_at_us=NOW + 101))
+        assert jobs.pending("sync", NOW + 1) == 1
 
     def test_old_jobs_are_purged_by_kind_and_state(self, jobs: Jobs) -> None:
         ids = jobs.add(*(NewJob("sync") for _ in range(4)), NewJob("other"))

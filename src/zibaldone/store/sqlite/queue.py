@@ -174,8 +174,8 @@ class QueueUpkeep:
 
     # Looking back
 
-    def pending(self, kind: str, created_through_us: int) -> int:
-        values = {"kind": kind, "through_us": created_through_us}
+    def pending(self, kind: str, created_through_us: int, *, now_us: int) -> int:
+        values = {"kind": kind, "through_us": created_through_us, "now_us": now_us}
         count: int = self._raw.execute(_SQL["pending"], values).get
         return count
 

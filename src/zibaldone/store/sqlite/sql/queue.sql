@@ -129,11 +129,13 @@ WHERE job_key = :job_key AND state = 1 AND lease_owner = :owner
 RETURNING cancel_requested;
 
 -- name: pending
--- How many jobs of a kind, up to a time, are still to be done.
+-- How many jobs of a kind, up to a time, are still to be done; and those from after now.
 SELECT (SELECT count(*) FROM jobs
-        WHERE kind = :kind AND state = 0 AND created_at_us <= :through_us)
+        WHERE kind = :kind AND state = 0
+          AND (created_at_us <= :through_us OR created_at_us > :now_us))
      + (SELECT count(*) FROM jobs
-        WHERE kind = :kind AND state = 1 AND created_at_us <= :through_us);
+        WHERE kind = :kind AND state = 1
+          AND (created_at_us <= :through_us OR created_at_us > :now_us));
 
 -- name: purge
 -- Forget some jobs of a kind that ended long ago.
