@@ -111,13 +111,17 @@ def _as_code(default: Any) -> str:
     return "[]" if default == () else str(default)
 
 
+def _number(value: Any) -> str:
+    return "off" if value is None else f"{value:,}"
+
+
 def limits_page() -> str:
     tree = ast.parse(inspect.getsource(limits))
     (settable,) = (node for node in tree.body if isinstance(node, ast.ClassDef))
     defaults = {field.name: field.default for field in dataclasses.fields(limits.Limits)}
     head = "| bound | value | why |\n|---|---|---|\n"
     changeable = "".join(
-        f"| `{name}` | {defaults[name]:,} | {_cell(why)} |\n"
+        f"| `{name}` | {_number(defaults[name])} | {_cell(why)} |\n"
         for name, why in _documented(settable.body)
     )
     fixed = "".join(

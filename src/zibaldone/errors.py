@@ -18,6 +18,8 @@
     │   ├── MisdirectedRequest            MISDIRECTED_REQUEST     421
     │   ├── LimitExceeded                 LIMIT_EXCEEDED          422
     │   ├── TooManyRequests               TOO_MANY_REQUESTS       429
+    │   │   └── RateLimited               RATE_LIMITED            429
+    │   ├── QuotaExceeded                 QUOTA_EXCEEDED          507
     │   ├── HeadersTooLarge               HEADERS_TOO_LARGE       431
     │   └── ResponseTooLarge              RESPONSE_TOO_LARGE      422
     ├── ServiceError                      the operator can fix it
@@ -158,6 +160,19 @@ class TooManyRequests(RequestError):
 class HeadersTooLarge(RequestError):
     code = "HEADERS_TOO_LARGE"
     status = 431
+
+
+class RateLimited(TooManyRequests):
+    """The key has used up its requests of this minute."""
+
+    code = "RATE_LIMITED"
+
+
+class QuotaExceeded(RequestError):
+    """The namespace would hold more than the operator allows it; nothing was stored."""
+
+    code = "QUOTA_EXCEEDED"
+    status = 507
 
 
 class ResponseTooLarge(RequestError):

@@ -73,6 +73,20 @@ class Limits:
     shutdown_seconds_max: float = 9.0
     """From SIGTERM to the end of the process. Containers are killed after 10 s by default."""
 
+    requests_per_minute_max: int | None = None
+    """Requests of one key in a minute, in each server process; each message of a batch counts. Off
+    by default: it is for keys that are given to strangers."""
+
+    namespace_documents_max: int | None = None
+    """Live documents of a namespace. Off by default, like the next two."""
+
+    namespace_revisions_max: int | None = None
+    """Revisions that are kept in a namespace, the current ones and those of deleted documents
+    included. Each write adds one."""
+
+    namespace_bytes_max: int | None = None
+    """Bytes of all these revisions as they are stored. Indexes take about three times as much."""
+
     ingest_bytes_max: int = 64 * MIB
     """A file or URL to ingest, before its text is extracted (PDFs contain images)."""
 

@@ -216,7 +216,7 @@ SETTINGS: tuple[Setting, ...] = (
     *(
         Setting(
             limit.name,
-            _integer if isinstance(limit.default, int) else _number,
+            _number if isinstance(limit.default, float) else _integer,
             limit.default,
             "A limit; see the limits reference.",
         )

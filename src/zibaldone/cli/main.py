@@ -38,6 +38,7 @@ _COMMANDS = (
     ("reindex", "reindex", "reindex", "Embed every chunk that has no vector yet."),
     ("jobs", "jobs", "jobs", "List background jobs, or show, cancel and retry one."),
     ("sources", "sources", "sources", "List the sources, or change how one is chunked."),
+    ("usage", "usage", "usage", "Show how much each namespace holds, and the quotas."),
     ("call", "call", "call", "Call TOOL with ARGUMENTS and print its answer as JSON."),
     ("doctor", "doctor", "doctor", "Check the installation, settings, database and server."),
 )

@@ -56,6 +56,10 @@ given one that this transaction read or stored, so its `storage_key` is set and 
 types of numbers, so a type that sorts keys will not do. Times are microseconds since 1970, UTC. The
 callers' clocks set them, and clocks differ: an engine never uses its own.
 
+**Quotas.** `insert` and `replace` raise QuotaExceeded if the namespace would hold more documents,
+revisions or bytes (`model.usage`) than the limits of the store allow. Deleting is never refused.
+What a namespace holds is counted in the same transaction, whether there are quotas or not.
+
 **Order.** Document ids are compared by their UTF-8 bytes, never by a locale or by case. A prefix is
 literal: `%`, `_` and `\\` in it have no meaning. Where an order is not given, there is none.
 
@@ -72,6 +76,7 @@ interrupted at its deadline, also in the middle of a statement.
     DeadlineExceeded     the read took too long
     Conflict             the id exists already, or the document was changed meanwhile
     Forbidden            the document is outside the tenant
+    QuotaExceeded        the namespace would hold more than it may; nothing was stored
     StorageFull          no room; what was stored is intact
     StorageReadOnly      the user may not write
     StorageUnavailable   closed, locked by others for too long, or unreachable: try again

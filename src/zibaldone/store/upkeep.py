@@ -26,6 +26,7 @@ from zibaldone.model.chunk import ChunkChanges, StoredChunk
 from zibaldone.model.chunking import Chunking
 from zibaldone.model.document import VectorStatus
 from zibaldone.model.job import JobState, LeasedJob, NewJob, Progress, Schedule, Setback
+from zibaldone.model.usage import NamespaceUsage
 
 if TYPE_CHECKING:  # numpy is loaded by the first search, not by the first import
     from zibaldone.model.vector import Vectors
@@ -500,6 +501,12 @@ class ConsistencyUpkeep(Protocol):
         ...
 
 
+class UsageUpkeep(Protocol):
+    def all(self) -> list[NamespaceUsage]:
+        """What each namespace holds, by name; one that never held anything is not there."""
+        ...
+
+
 class Upkeep(Protocol):
     @property
     def queue(self) -> QueueUpkeep: ...
@@ -513,5 +520,7 @@ class Upkeep(Protocol):
     def consistency(self) -> ConsistencyUpkeep: ...
     @property
     def sources(self) -> SourceUpkeep: ...
+    @property
+    def usage(self) -> UsageUpkeep: ...
     @property
     def chunks(self) -> ChunkUpkeep: ...

@@ -26,7 +26,7 @@ from zibaldone.tools.rag import (
     search_vector,
 )
 from zibaldone.tools.spec import AnyTool
-from zibaldone.tools.upkeep import index, keys, sources
+from zibaldone.tools.upkeep import index, keys, sources, usage
 
 TOOLS: tuple[AnyTool, ...] = (
     search_knowledge.TOOL,
@@ -62,6 +62,7 @@ TOOLS: tuple[AnyTool, ...] = (
     keys.CREATE,
     keys.LIST,
     keys.REVOKE,
+    usage.TOOL,
     sources.LIST,
     sources.SHOW,
     sources.SET,

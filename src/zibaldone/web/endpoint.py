@@ -186,6 +186,7 @@ class McpEndpoint:
         stated = exchange.header(VERSION_HEADER)
         if version.era == "legacy" and stated is not None and stated not in VERSIONS:
             raise UnsupportedLegacy(stated)
+        self._gate.count_more(exchange.call.principal, max(0, len(values) - 1))
         envelopes = await dispatch_batch(values, version, self._surface, exchange.call)
         if envelopes:
             await exchange.respond(envelopes)

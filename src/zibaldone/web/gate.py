@@ -23,6 +23,7 @@ from zibaldone.web.http import (
     next_part,
     payload_too_large,
 )
+from zibaldone.web.rate import Rate
 
 RETRY_AFTER_SECONDS = 1
 _BODILESS = frozenset({"GET", "HEAD", "DELETE"})
@@ -45,10 +46,12 @@ class Gate:
         self._total = 0
         self._arriving: Counter[str] = Counter()
         """Requests whose body is still arriving, by key."""
+        self._rate = Rate(limits.requests_per_minute_max)
         self._memory = Memory(limits.bytes_in_flight_max, limits.bytes_in_flight_per_key_max)
 
     async def admit(self, principal: Principal, scope: HttpScope, receive: Receive) -> Admission:
         """Read the body, then take a place among those that run. Whoever is let in must `leave`."""
+        self._rate.count(principal.key_id)
         admission = Admission(principal.key_id)
         scope[KEY_ID_KEY] = principal.key_id
         if scope["method"] not in _BODILESS:
@@ -65,6 +68,10 @@ class Gate:
             self._release(admission)
             raise
         return admission
+
+    def count_more(self, principal: Principal, requests: int) -> None:
+        """A request holds so many more: each message of a batch counts."""
+        self._rate.count(principal.key_id, requests)
 
     def leave(self, admission: Admission) -> None:
         key_id = admission.key_id

@@ -61,6 +61,7 @@ SAMPLE_ROWS: dict[str, tuple[str, ...]] = {
     "document_tags": ("('x', 7)",),
     "index_workers": ("(5, 1, 9)",),
     "vector_changes": ("(1, 1, 11)",),
+    "usage": ("('home', 1, 3, 34)",),
     "api_keys": ("('k1', x'02', 'label', 'home', '', '[\"read\"]', NULL, 1, NULL, NULL)",),
 }
 """What a database in use holds, table by table, without the columns that were added later."""
@@ -170,6 +171,15 @@ def test_documents_from_before_the_filters_are_found_and_filtered(tmp_path: Path
             assert keys(other) == [], other
     finally:
         store.close()
+
+
+def test_what_was_there_before_usage_was_counted_is_counted(tmp_path: Path) -> None:
+    before = [migration.name for migration in MIGRATIONS].index("usage")
+    database_at(tmp_path / "x.db", before)
+    prepare(tmp_path / "x.db", 5)
+    connection = apsw.Connection(str(tmp_path / "x.db"))
+    assert list(connection.execute("SELECT * FROM usage")) == [("home", 1, 3, 34)]
+    connection.close()
 
 
 def test_tags_from_before_are_compared_as_those_from_now(tmp_path: Path) -> None:

@@ -64,6 +64,7 @@ WITHOUT_NAMESPACE = {
     "vectors.vectors_page": BY_MEMORY,
     "vectors.some_vectors": BY_MEMORY,
     "vectors.tagged": BY_MEMORY,
+    "usage.all": OPERATORS,
     "api_keys.all": OPERATORS,
     "api_keys.revoke": OPERATORS,
     **{name: WHOLE_FILE for name in ALL if name.startswith("check.")},

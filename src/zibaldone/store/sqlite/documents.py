@@ -17,6 +17,7 @@ from zibaldone.store.port import Listing
 from zibaldone.store.sqlite import rows
 from zibaldone.store.sqlite.faults import UnreadableRowError, extended_code
 from zibaldone.store.sqlite.filters import visible_range
+from zibaldone.store.sqlite.usage import Quotas, add_usage, revision_bytes, text_bytes
 
 _SQL = statements.load("zibaldone.store.sqlite", "documents.sql")
 _REVISIONS = statements.load("zibaldone.store.sqlite", "revisions.sql")
@@ -38,9 +39,10 @@ class _Place(NamedTuple):
 class Documents:
     """Bound to one tenant: every statement carries its namespace and its range of ids."""
 
-    def __init__(self, raw: apsw.Connection, tenant: Tenant) -> None:
+    def __init__(self, raw: apsw.Connection, tenant: Tenant, quotas: Quotas) -> None:
         self._raw = raw
         self._tenant = tenant
+        self._quotas = quotas
 
     def get(self, document_id: str) -> Document | None:
         row = self._raw.execute(
@@ -145,6 +147,13 @@ class Documents:
                 document_id=document.document_id,
             ) from problem
         self._raw.execute(_SQL["insert_body"], {"document_key": key, "body": document.body})
+        add_usage(
+            self._raw,
+            self._tenant.namespace,
+            self._quotas,
+            documents=int(document.is_live),
+            size_bytes=revision_bytes(values, document.body),
+        )
         return replace(document, storage_key=key)
 
     def replace(self, before: Document, after: Document) -> Document:
@@ -163,9 +172,20 @@ class Documents:
                 document_id=before.document_id,
                 expected=before.revision,
             )
-        self._raw.execute(_REVISIONS["add"], _revision_values(before))
+        revision = _revision_values(before)
+        self._raw.execute(_REVISIONS["add"], revision)
         if after.body != before.body:
             self._raw.execute(_SQL["replace_body"], {"document_key": key, "body": after.body})
+        add_usage(
+            self._raw,
+            self._tenant.namespace,
+            self._quotas,
+            documents=int(after.is_live) - int(before.is_live),
+            size_bytes=revision_bytes(values, after.body)
+            + len(revision["body"])
+            - text_bytes(before.body),
+            frees=not after.is_live,
+        )
         return replace(after, storage_key=key)
 
     def put_facets(self, document: Document, facets: Facets | None) -> None:

@@ -204,3 +204,10 @@ CREATE TABLE schedules (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX jobs_by_subject ON jobs (kind, subject, namespace) WHERE subject IS NOT NULL;
+
+CREATE TABLE usage (
+    namespace TEXT PRIMARY KEY,
+    documents INTEGER NOT NULL,   -- live ones
+    revisions INTEGER NOT NULL,   -- all that are kept, the current ones and those of deleted documents too
+    bytes     INTEGER NOT NULL    -- of all these revisions, as stored: text, title, tags and metadata
+) STRICT, WITHOUT ROWID;

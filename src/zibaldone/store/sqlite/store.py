@@ -27,6 +27,7 @@ from zibaldone.store.sqlite.readers import Readers
 from zibaldone.store.sqlite.schema import prepare
 from zibaldone.store.sqlite.sources import Sources
 from zibaldone.store.sqlite.upkeep import Upkeep
+from zibaldone.store.sqlite.usage import Quotas, quotas_of
 from zibaldone.store.sqlite.vectors import VectorMemory, Vectors
 from zibaldone.store.sqlite.writer import WriterThread
 from zibaldone.store.upkeep import Upkeep as UpkeepPort
@@ -42,14 +43,25 @@ _SWEEP_SECONDS_MAX = 60.0
 """A look over the whole index: nobody waits for it, but it may not run for ever."""
 
 
+_NO_QUOTAS: Quotas = {}
+
+
 class Session:
     """The tables as one caller may see them, on one connection. It serves as Reader and Writer."""
 
-    def __init__(self, raw: apsw.Connection, tenant: Tenant, memory: VectorMemory) -> None:
+    def __init__(
+        self,
+        raw: apsw.Connection,
+        tenant: Tenant,
+        memory: VectorMemory,
+        quotas: Quotas = _NO_QUOTAS,
+    ) -> None:
         self._raw = raw
         self._tenant = tenant
         self._memory = memory
-        self.documents = Documents(raw, tenant)  # the one part that nearly every caller needs
+        self.documents = Documents(
+            raw, tenant, quotas
+        )  # the one part that nearly every caller needs
 
     @cached_property
     def revisions(self) -> Revisions:
@@ -92,6 +104,7 @@ class SqliteStore:
     def __init__(self, path: Path, limits: Limits) -> None:
         self._path = path
         self._limits = limits
+        self._quotas = quotas_of(limits)
         self._memory = VectorMemory()
         wait = limits.write_wait_seconds_max
         prepare(path, wait)
@@ -131,7 +144,7 @@ class SqliteStore:
 
     async def write(self, tenant: Tenant, work: Callable[[Writer], T]) -> T:
         return await asyncio.wrap_future(
-            self._writer.submit(lambda raw: work(Session(raw, tenant, self._memory)))
+            self._writer.submit(lambda raw: work(Session(raw, tenant, self._memory, self._quotas)))
         )
 
     async def upkeep(self, work: Callable[[UpkeepPort], T], *, write: bool = True) -> T:

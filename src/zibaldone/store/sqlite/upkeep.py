@@ -12,6 +12,7 @@ from zibaldone.store.sqlite.models import ModelUpkeep
 from zibaldone.store.sqlite.queue import QueueUpkeep
 from zibaldone.store.sqlite.schedules import ScheduleUpkeep
 from zibaldone.store.sqlite.sources import SourceUpkeep
+from zibaldone.store.sqlite.usage import UsageUpkeep
 from zibaldone.store.sqlite.vector_upkeep import VectorUpkeep
 
 
@@ -42,6 +43,10 @@ class Upkeep:
     @cached_property
     def sources(self) -> SourceUpkeep:
         return SourceUpkeep(self._raw)
+
+    @cached_property
+    def usage(self) -> UsageUpkeep:
+        return UsageUpkeep(self._raw)
 
     @cached_property
     def chunks(self) -> ChunkTable:
