@@ -18,6 +18,7 @@ def _names(count: int) -> bytes:
 
 _LISTS = b"[" + b"[]," * 8_000_000 + b"[]]"
 _CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"%s","arguments":{%s}}}'
+_LONG = b"x" * (TOOL_REQUEST_BYTES_MAX + 1)
 _REST = {
     "unknown names": ("/search", b'{"query":"x",%s}' % _names(2_000_000), 422),
     "unknown names in a filter": (
@@ -32,7 +33,7 @@ _REST = {
         422,
     ),
     "a list instead of an object": ("/documents", _LISTS, 422),
-    "a long query": ("/search", b'{"query":"%s"}' % (b"x" * (TOOL_REQUEST_BYTES_MAX + 1)), 413),
+    "a long query": ("/search", b'{"query":"%s"}' % _LONG, 413),
 }
 
 
@@ -55,7 +56,7 @@ def test_a_large_request_stops_nobody(shared_server: Server, name: str) -> None:
     [
         _names(2_000_000),
         b'"tags":' + _LISTS,
-        b'"query":"%s"' % (b"x" * (TOOL_REQUEST_BYTES_MAX + 1)),
+        b'"query":"%s"' % _LONG,
     ],
     ids=["names", "lists", "query"],
 )
