@@ -28,7 +28,7 @@ from zibaldone.keep.create import NewDocument, create
 from zibaldone.limits import Limits
 from zibaldone.store.open import DATABASE_NAME
 from zibaldone.store.port import Writer
-from zibaldone.store.sqlite import writer
+from zibaldone.store.sqlite import write_queue
 from zibaldone.store.sqlite.store import SqliteStore
 
 WRITERS = (1, 8, 64)
@@ -51,7 +51,7 @@ def measure(*, quick: bool) -> list[Finding]:
     rounds, seconds = (3, 0.3) if quick else (7, 0.5)
     with tempfile.TemporaryDirectory() as folder:
         findings = [_one_sync(Path(folder))]
-        shared = writer._JOBS_PER_COMMIT_MAX  # noqa: SLF001 - not offered as settings, on purpose
+        shared = write_queue._WRITES_PER_COMMIT_MAX  # noqa: SLF001 - not offered as settings, on purpose
         with (
             _way(Path(folder), "FULL", "FULL", shared) as ours,
             _way(Path(folder), "NORMAL", "NORMAL", shared) as normal,
@@ -81,7 +81,7 @@ def _way(folder: Path, name: str, synchronous: str, jobs_per_commit_max: int) ->
 
 def _stretch(way: Way, writers: int, seconds: float) -> float:
     """Documents acknowledged in a second, by writers that each wait for one before the next."""
-    writer._JOBS_PER_COMMIT_MAX = way.jobs_per_commit_max  # noqa: SLF001
+    write_queue._WRITES_PER_COMMIT_MAX = way.jobs_per_commit_max  # noqa: SLF001
     started_s = time.perf_counter()
     done = 0
 

@@ -475,6 +475,9 @@ CONVERT_FILES_MAX = 64
 CONVERT_PROCESSES_MAX = 2
 """Converter processes: more would take the CPU from searches, and conversions are rare."""
 
+CONVERT_PROCESSES_EXTRA = 2
+"""Converter processes beyond these, for callers that have none running."""
+
 CONVERT_USES_MAX = 50
 """Files that one converter process converts: the start, 0.1 to 0.3 s, is shared among them."""
 

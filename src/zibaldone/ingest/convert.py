@@ -1,7 +1,8 @@
 """Convert a file to text without risk to the server: in a child process that can be killed.
 
 A conversion that takes too long is killed, as is one that nobody waits for any more. At most
-CONVERT_PROCESSES_MAX run at once; further ones wait their turn, within their own time.
+CONVERT_PROCESSES_MAX run at once; further ones wait their turn, within their own time. Turns are
+shared fairly by caller (`access.turns`): one that has none running gets an extra process.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import signal
 from collections.abc import Mapping
 
 from zibaldone import errors
+from zibaldone.access.turns import TaskTurns, Turns
 from zibaldone.errors import DeadlineExceeded, Internal, PayloadTooLarge, ZibaldoneError
 from zibaldone.ingest.child import Answer, Child, ChildEnded, Request
 from zibaldone.ingest.extract import extract, is_plain_text
@@ -19,6 +21,7 @@ from zibaldone.limits import (
     CONVERT_AT_ONCE_BYTES_MAX,
     CONVERT_IDLE_SECONDS_MAX,
     CONVERT_INLINE_BYTES_MAX,
+    CONVERT_PROCESSES_EXTRA,
     CONVERT_PROCESSES_MAX,
     CONVERT_USES_MAX,
     MIB,
@@ -45,7 +48,12 @@ class Converter:
         self._bytes_max = bytes_max
         self._text_bytes_max = text_bytes_max
         self._seconds_max = seconds_max
-        self._slots = asyncio.Semaphore(CONVERT_PROCESSES_MAX)
+        turns: Turns[asyncio.Future[None]] = Turns(
+            CONVERT_PROCESSES_MAX,
+            per_share=CONVERT_PROCESSES_MAX,
+            extra=CONVERT_PROCESSES_EXTRA,
+        )
+        self._turns = TaskTurns(turns)
         self._idle: list[Child] = []
         self._busy: set[Child] = set()
         self._is_closed = False
@@ -68,7 +76,7 @@ class Converter:
             "text_bytes_max": self._text_bytes_max,
         }
         try:
-            async with asyncio.timeout(self._seconds_max), self._slots:
+            async with asyncio.timeout(self._seconds_max), self._turns:
                 answer, text = await self._ask(Request(head, data, self._text_bytes_max))
         except TimeoutError:
             raise self._too_slow() from None

@@ -29,6 +29,8 @@ except ImportError:  # Windows, where only the parent's clock limits a conversio
     resource = None  # type: ignore[assignment]
 
 _PR_SET_PDEATHSIG = 1
+_NICENESS = 10
+"""The server, for which everybody waits, goes before a conversion."""
 _SECONDS_SHARE = 0.9
 """A conversion that looks at the clock ends before it is killed, and can say how far it came."""
 
@@ -111,6 +113,8 @@ def _end_with_parent() -> None:
 
 
 def _limit() -> None:
+    if hasattr(os, "nice"):
+        os.nice(_NICENESS)
     _set_limit("RLIMIT_AS", CONVERT_MEMORY_BYTES_MAX)
     _set_limit("RLIMIT_NOFILE", CONVERT_FILES_MAX)
     _set_limit("RLIMIT_FSIZE", 0)

@@ -39,6 +39,12 @@ outcomes; the caller logs, counts and notifies after the await.
 thread of the engine's choice, must not await, and must not keep its reader or writer. Only a read
 with `is_small` may run on the event loop itself. `close` may be called from any thread, and twice.
 
+**Fairness.** Work is queued for a share: `access.share.current_share()` in the task that calls
+`read`, `write` or `upkeep`, an opaque text (the caller's key id, or BACKGROUND). What one share has
+queued does not delay another: shares take turns by the time they have used, one share never holds
+all readers, and its long writes leave the writer free most of the time (`access.turns`). A read
+that is cancelled leaves the queue at once, or is interrupted.
+
 **Tenants.** Every reader and writer is bound to a `Tenant`: a namespace and a prefix of document
 ids. What is outside does not exist for it: reads leave it out, `insert` and `replace` raise
 Forbidden. The engine enforces this in its statements; nobody above does. API keys and the upkeep

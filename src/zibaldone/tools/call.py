@@ -17,6 +17,7 @@ import orjson
 from pydantic import ValidationError
 
 from zibaldone.access.decide import require_effect, require_tool_of_profiles
+from zibaldone.access.share import SHARE
 from zibaldone.errors import (
     DeadlineExceeded,
     Forbidden,
@@ -53,6 +54,7 @@ async def call_tool(
     """
     started_s = time.perf_counter()
     outcome = "ok"
+    shared = SHARE.set(call.principal.key_id)
     try:
         require_tool(call, tool)
         _require_size(call, tool)
@@ -81,6 +83,7 @@ async def call_tool(
             request_id=call.request_id,
         ) from problem
     finally:
+        SHARE.reset(shared)
         metrics.observe(tool.name, outcome, time.perf_counter() - started_s)
         if tool.effect != "read":
             _log_change(tool, call, arguments, outcome)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import shutil
 import subprocess
@@ -263,7 +264,7 @@ def connections(store: SqliteStore) -> dict[str, apsw.Connection]:
     return {
         "writer": store._writer._connection.raw,
         "quick": store._quick.raw,
-        **{f"reader {n}": one.raw for n, one in enumerate(store._connections)},
+        "reader": asyncio.run(store._readers.run(lambda connection: connection.raw)),
     }
 
 

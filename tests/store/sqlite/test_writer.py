@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 from zibaldone.errors import Internal, StorageUnavailable
-from zibaldone.store.sqlite import writer as writer_module
+from zibaldone.store.sqlite import write_queue
 from zibaldone.store.sqlite.schema import prepare
 from zibaldone.store.sqlite.writer import WriterThread
 
@@ -28,7 +28,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def writer(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WriterThread]:
     # Groups here end by what is queued, never by how slow the machine is.
-    monkeypatch.setattr(writer_module, "_GROUP_SECONDS_MAX", 60)
+    monkeypatch.setattr(write_queue, "_GROUP_SECONDS_MAX", 60)
     thread = WriterThread(path, 0.3)
     yield thread
     thread.close()
@@ -104,7 +104,7 @@ def test_a_group_that_has_worked_long_enough_commits(
     writer: WriterThread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commits = count_commits(writer)
-    monkeypatch.setattr(writer_module, "_GROUP_SECONDS_MAX", -1)
+    monkeypatch.setattr(write_queue, "_GROUP_SECONDS_MAX", -1)
     for future in submitted_together(writer, *(insert(f"m{number}") for number in range(5))):
         future.result(20)
     assert len(commits) == 6  # the one they waited behind, and each of them

@@ -69,6 +69,11 @@ class Connection:
         time.sleep(random.uniform(*_RETRY_SECONDS))
         return True
 
+    def expire(self) -> None:
+        """Interrupt the read that runs, from another thread: nobody waits for it any more."""
+        if self._deadline_s is not None:
+            self._deadline_s = 0.0
+
     def _is_over(self) -> bool:
         return self._deadline_s is not None and time.monotonic() > self._deadline_s
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import queue
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import apsw
 
 from zibaldone.access.principal import Tenant
-from zibaldone.errors import StorageUnavailable
 from zibaldone.limits import Limits
 from zibaldone.store.port import ProbeResult, Reader, StoreCheck, Writer
 from zibaldone.store.sqlite.api_keys import ApiKeys
@@ -26,6 +23,7 @@ from zibaldone.store.sqlite.journal import Audit
 from zibaldone.store.sqlite.lexical import Lexical
 from zibaldone.store.sqlite.place import description_of
 from zibaldone.store.sqlite.probe import ProbeThread
+from zibaldone.store.sqlite.readers import Readers
 from zibaldone.store.sqlite.schema import prepare
 from zibaldone.store.sqlite.sources import Sources
 from zibaldone.store.sqlite.upkeep import Upkeep
@@ -34,10 +32,6 @@ from zibaldone.store.sqlite.writer import WriterThread
 from zibaldone.store.upkeep import Upkeep as UpkeepPort
 
 T = TypeVar("T")
-
-_READERS = 4
-"""SQLite releases the interpreter while it searches, so a few readers use the other cores."""
-
 
 _QUICK_SECONDS_MAX = 2.0
 """A quick read runs on the event loop, where everybody waits for it. Readers of a WAL wait for no
@@ -98,16 +92,11 @@ class SqliteStore:
     def __init__(self, path: Path, limits: Limits) -> None:
         self._path = path
         self._limits = limits
-        self._closed = False
         self._memory = VectorMemory()
         wait = limits.write_wait_seconds_max
         prepare(path, wait)
         self._quick = Connection(path, wait_seconds_max=_QUICK_SECONDS_MAX)
-        self._connections = [Connection(path, wait_seconds_max=wait) for _ in range(_READERS)]
-        self._readers: queue.SimpleQueue[Connection] = queue.SimpleQueue()
-        for connection in self._connections:
-            self._readers.put(connection)
-        self._threads = ThreadPoolExecutor(_READERS, thread_name_prefix="zibaldone-reader")
+        self._readers = Readers(path, wait)
         self._writer = WriterThread(path, wait)
         self._probe = ProbeThread(path, self._writer)
 
@@ -129,16 +118,16 @@ class SqliteStore:
                 lambda raw: work(Session(raw, tenant, self._memory)),
                 min(seconds, _QUICK_SECONDS_MAX),
             )
-        return await self._in_thread(self._read_snapshot, tenant, work, seconds)
+        return await self._read_snapshot(tenant, work, seconds)
 
-    def _read_snapshot(self, tenant: Tenant, work: Callable[[Session], T], seconds_max: float) -> T:
-        connection = self._readers.get()
-        try:
-            return connection.read(
+    async def _read_snapshot(
+        self, tenant: Tenant, work: Callable[[Session], T], seconds_max: float
+    ) -> T:
+        return await self._readers.run(
+            lambda connection: connection.read(
                 lambda raw: work(Session(raw, tenant, self._memory)), seconds_max
             )
-        finally:
-            self._readers.put(connection)
+        )
 
     async def write(self, tenant: Tenant, work: Callable[[Writer], T]) -> T:
         return await asyncio.wrap_future(
@@ -149,14 +138,9 @@ class SqliteStore:
         if write:
             submitted = self._writer.submit(lambda raw: work(Upkeep(raw)))
             return await asyncio.wrap_future(submitted)
-        return await self._in_thread(self._look, work)
-
-    def _look(self, work: Callable[[UpkeepPort], T]) -> T:
-        connection = self._readers.get()
-        try:
-            return connection.read(lambda raw: work(Upkeep(raw)), _SWEEP_SECONDS_MAX)
-        finally:
-            self._readers.put(connection)
+        return await self._readers.run(
+            lambda connection: connection.read(lambda raw: work(Upkeep(raw)), _SWEEP_SECONDS_MAX)
+        )
 
     async def probe(self, work: Callable[[UpkeepPort], T]) -> ProbeResult[T]:
         return await self._probe.probe(lambda raw: work(Upkeep(raw)))
@@ -165,26 +149,16 @@ class SqliteStore:
         def page(reader: Session) -> bool:
             return reader.vectors.load_page(identity)
 
-        while await self._in_thread(self._read_snapshot, Tenant(), page, _SWEEP_SECONDS_MAX):
+        while await self._read_snapshot(Tenant(), page, _SWEEP_SECONDS_MAX):
             pass  # between two pages the reader and the vectors are free for searches
 
     async def check(self, *, thorough: bool = False) -> StoreCheck:
-        return await self._in_thread(
-            check_file, self._path, self._limits.write_wait_seconds_max, thorough
-        )
-
-    async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
-        if self._closed:
-            raise StorageUnavailable("The store is closed.")
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, function, *arguments)
+        wait = self._limits.write_wait_seconds_max
+        return await self._readers.run(lambda _: check_file(self._path, wait, thorough))
 
     def close(self) -> None:
         """Finish the writes and reads that were begun; later ones are refused."""
-        self._closed = True
         self._writer.close()
-        self._threads.shutdown()
+        self._readers.close()
         self._quick.close()
         self._probe.close()
-        for connection in self._connections:
-            connection.close()

@@ -2,47 +2,31 @@
 
 A commit costs an fsync, so writes that wait at the same time share one: each runs in its own
 savepoint, then all are committed, and only then is any of them acknowledged. A write that fails
-undoes only itself. Other processes are kept out by SQLite's own lock for the length of a commit.
+undoes only itself. `write_queue` says whose turn it is, and which writes go together. Other
+processes are kept out by SQLite's own lock for the length of a commit.
 """
 
 from __future__ import annotations
 
 import logging
-import queue
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import apsw
 
+from zibaldone.access.share import current_share
 from zibaldone.errors import StorageFull, StorageUnavailable
 from zibaldone.store.sqlite.checkpoint import Checkpoints
 from zibaldone.store.sqlite.connection import Connection
 from zibaldone.store.sqlite.faults import STORE_PROBLEMS, as_storage_error, errno_of
+from zibaldone.store.sqlite.write_queue import Write, WriteQueue
 
 T = TypeVar("T")
 
-_JOBS_PER_COMMIT_MAX = 128
-"""Bounds the work that a failed commit undoes."""
-
-_GROUP_SECONDS_MAX = 0.05
-"""Once a group has worked this long it commits: the first must not wait for ever longer writes."""
-
 _log = logging.getLogger("zibaldone.store")
-
-
-@dataclass(frozen=True, slots=True)
-class _Job(Generic[T]):
-    work: Callable[[apsw.Connection], T]
-    future: Future[T]
-
-    def fail(self, error: BaseException) -> None:
-        if self.future.running() or self.future.set_running_or_notify_cancel():
-            self.future.set_exception(error)
 
 
 class WriterThread:
@@ -50,9 +34,7 @@ class WriterThread:
         self._path = path
         self._connection = Connection(path, wait_seconds_max=wait_seconds_max)
         self._checkpoints = Checkpoints(self._connection)
-        self._queue: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
-        self._closing = threading.Lock()
-        self._closed = False
+        self._queue = WriteQueue()
         self.refusal: StorageFull | None = None
         """Why the last write that would have changed something was refused: there was no room."""
         self._thread = threading.Thread(target=self._run, name="zibaldone-writer", daemon=True)
@@ -61,52 +43,29 @@ class WriterThread:
     def submit(self, work: Callable[[apsw.Connection], T]) -> Future[T]:
         """Until its turn comes a write can be cancelled; from then on it happens or fails."""
         future: Future[T] = Future()
-        with self._closing:  # nothing may be queued behind the mark that ends the thread
-            if self._closed:
-                future.set_exception(StorageUnavailable("The store is closed."))
-            else:
-                self._queue.put(_Job(work, future))
+        self._queue.put(Write(current_share(), work, future))
         return future
 
     def close(self) -> None:
         """Finish what was submitted, then stop."""
-        with self._closing:
-            if not self._closed:
-                self._closed = True
-                self._queue.put(None)
+        self._queue.close()
         self._thread.join()
         self._connection.close()
 
     def _run(self) -> None:
-        for first in iter(self._queue.get, None):
-            if self._commit(self._group(first)):
+        for group in self._queue.groups():
+            if self._commit(group):
                 self._checkpoints.make_if_due()
             else:
                 self._checkpoints.make_room()
 
-    def _group(self, first: _Job[Any]) -> Iterator[_Job[Any]]:
-        """The writes of one commit, each taken from the queue only when its turn comes."""
-        deadline_s = time.monotonic() + _GROUP_SECONDS_MAX
-        yield first
-        for _ in range(_JOBS_PER_COMMIT_MAX - 1):
-            if time.monotonic() > deadline_s:
-                return
-            try:
-                job = self._queue.get_nowait()
-            except queue.Empty:
-                return
-            if job is None:
-                self._queue.put(None)
-                return
-            yield job
-
-    def _commit(self, group: Iterator[_Job[Any]]) -> bool:
+    def _commit(self, group: Iterator[Write[Any]]) -> bool:
         """Acknowledge all of the group, each with its own outcome. False: there was no room."""
         raw = self._connection.raw
         begun = False
         changes = raw.total_changes()
-        taken: list[_Job[Any]] = []
-        outcomes: list[tuple[_Job[Any], Any, BaseException | None]] = []
+        taken: list[Write[Any]] = []
+        outcomes: list[tuple[Write[Any], Any, BaseException | None]] = []
         try:
             if raw.in_transaction:  # the last one could not even be rolled back
                 raw.execute("ROLLBACK")
@@ -141,7 +100,7 @@ class WriterThread:
             self.refusal = refusals[-1]
         return not refusals
 
-    def _attempt(self, job: _Job[Any]) -> tuple[Any, BaseException | None]:
+    def _attempt(self, job: Write[Any]) -> tuple[Any, BaseException | None]:
         """Run one write in a savepoint. Only a failure that cost the transaction is raised."""
         raw = self._connection.raw
         raw.execute("SAVEPOINT job")

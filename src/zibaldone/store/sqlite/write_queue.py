@@ -1,0 +1,162 @@
+"""The writes that wait for the writer thread, in the order in which their turns come."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Container, Generator, Iterator
+from concurrent.futures import Future
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Any, Generic, TypeVar
+
+import apsw
+
+from zibaldone.access.turns import LONG_SECONDS, Turns
+from zibaldone.errors import StorageUnavailable
+
+T = TypeVar("T")
+
+_WRITES_PER_COMMIT_MAX = 128
+"""Bounds the work that a failed commit undoes."""
+
+_GROUP_SECONDS_MAX = 0.05
+"""Once a group has worked this long it commits: the first must not wait for ever longer writes."""
+
+_MIXED_GROUP_SECONDS_MAX = 0.01
+"""The same where several callers write: none of them is to wait for many writes of another."""
+
+_REST_FACTOR = 4.0
+"""A caller whose write took long rests four times as long while others write. A write cannot be
+interrupted for others, but it can be rare: nineteen of twenty short ones do not meet it."""
+
+_LOOK_SECONDS = 0.1
+"""How often somebody who rests looks whether the others have gone."""
+
+
+@dataclass(eq=False, frozen=True, slots=True)
+class Write(Generic[T]):
+    share: str
+    work: Callable[[apsw.Connection], T]
+    future: Future[T]
+
+    def fail(self, error: BaseException) -> None:
+        if self.future.running() or self.future.set_running_or_notify_cancel():
+            self.future.set_exception(error)
+
+
+class WriteQueue:
+    """For one thread that takes the writes, and any that put them."""
+
+    def __init__(self) -> None:
+        self._turns: Turns[Write[Any]] = Turns(1, rest_factor=_REST_FACTOR)
+        self._lock = threading.Lock()
+        self._wakes: SimpleQueue[None] = SimpleQueue()
+        self._waits = False
+        self._closed = False
+
+    def put(self, write: Write[Any]) -> None:
+        with self._lock:
+            if self._closed:
+                write.future.set_exception(StorageUnavailable("The store is closed."))
+                return
+            self._turns.add(write.share, write)
+            self._wake()
+        write.future.add_done_callback(lambda _: self._leave(write))
+
+    def close(self) -> None:
+        """Refuse further writes; those that wait are still taken."""
+        with self._lock:
+            self._closed = True
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._waits:
+            self._waits = False
+            self._wakes.put(None)
+
+    def groups(self) -> Iterator[Iterator[Write[Any]]]:
+        """The writes of each commit. Waits for more, and ends when the queue is closed and empty.
+
+        The time until the next group is asked for is that of the commit.
+        """
+        while (first := self._wait()) is not None:
+            group = _Group(first.share)
+            with closing(self._group(group, first)) as writes:
+                yield writes
+            if group.long_from is not None:
+                # A long write is also the reason for a long commit and for a checkpoint.
+                with self._lock:
+                    now_s = time.monotonic()
+                    self._turns.charge(group.long_from, now_s - group.ended_s, now_s)
+            del first, writes  # what waits for the next one keeps nothing of this one alive
+
+    def _wait(self) -> Write[Any] | None:
+        while True:
+            with self._lock:
+                write = self._take()
+                if write is not None or self._closed:
+                    return write
+                is_resting = self._turns.rest_seconds(time.monotonic()) is not None
+                self._waits = True
+            with suppress(Empty):
+                self._wakes.get(timeout=_LOOK_SECONDS if is_resting else None)
+
+    def _take(self, long_from: Container[str] | None = None) -> Write[Any] | None:
+        now_s = float("inf") if self._closed else time.monotonic()  # nobody rests at the end
+        taken = self._turns.take(now_s, long_from=long_from)
+        return None if taken is None else taken[1]
+
+    def _group(self, group: _Group, first: Write[Any]) -> Generator[Write[Any]]:
+        """Each write is taken from the queue only when its turn comes."""
+        started_s = time.monotonic()
+        write: Write[Any] | None = first
+        del first
+        while write is not None:
+            # CPU time tells a long write from a short one on a busy machine.
+            begun_s, begun_cpu_s = time.monotonic(), time.thread_time()
+            try:
+                yield write
+            finally:
+                group.ended_s, worked_s = time.monotonic(), time.thread_time() - begun_cpu_s
+                group.size += 1
+                if worked_s >= LONG_SECONDS:
+                    group.long_from = write.share
+                with self._lock:
+                    self._turns.give_back(
+                        write.share, group.ended_s - begun_s, group.ended_s, worked_s=worked_s
+                    )
+            with self._lock:  # not in `finally`: whoever ends the group early takes nothing more
+                write = self._next(group, group.ended_s - started_s)
+
+    def _next(self, group: _Group, seconds: float) -> Write[Any] | None:
+        """A write that may share the commit: no long one with somebody else's."""
+        shares = group.shares
+        is_mixed = len(shares) > 1 or self._turns.waits_beside(next(iter(shares)))
+        seconds_max = _MIXED_GROUP_SECONDS_MAX if is_mixed else _GROUP_SECONDS_MAX
+        if group.size >= _WRITES_PER_COMMIT_MAX or seconds > seconds_max:
+            return None
+        write = self._take(long_from=shares if len(shares) == 1 else ())
+        if write is not None:
+            shares.add(write.share)
+        return write
+
+    def _leave(self, write: Write[Any]) -> None:
+        """A write that was cancelled leaves the queue at once."""
+        if write.future.cancelled():
+            with self._lock:
+                self._turns.discard(write.share, write)
+
+
+class _Group:
+    """What is known of the writes of one commit."""
+
+    __slots__ = ("ended_s", "long_from", "shares", "size")
+
+    def __init__(self, share: str) -> None:
+        self.shares = {share}
+        self.size = 0
+        self.ended_s = 0.0
+        self.long_from: str | None = None
+        """Whose write took long."""

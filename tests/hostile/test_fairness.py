@@ -1,0 +1,106 @@
+"""One key does its worst; another is served as if it were alone, or nearly."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx2 as httpx
+import pytest
+
+from tests.drivers.keys import Key, create_key
+from tests.drivers.server import Server
+
+LARGE = "".join(f"word{number % 5_000} and some more of it. " for number in range(330_000))
+"""Close to the largest document there may be."""
+
+ENDLESS_PAGE = "<div><p>word " * 60_000
+"""Takes the converter all of its time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    server: Server
+    a: Key
+    b: Key
+    files: Path
+
+    def client(self, key: Key) -> httpx.Client:
+        return httpx.Client(
+            base_url=self.server.url, headers=key.headers, timeout=60, trust_env=False
+        )
+
+    @contextmanager
+    def flooded(
+        self, connections: int, send: Callable[[httpx.Client, int], object]
+    ) -> Iterator[None]:
+        """A sends on so many connections, over and over."""
+        over = threading.Event()
+
+        def loop(number: int) -> None:
+            with self.client(self.a) as client:
+                while not over.is_set():
+                    try:
+                        send(client, number)
+                    except httpx.HTTPError:
+                        time.sleep(0.1)
+
+        threads = [
+            threading.Thread(target=loop, args=(number,), daemon=True)
+            for number in range(connections)
+        ]
+        for thread in threads:
+            thread.start()
+        time.sleep(3)  # until all of them are queued
+        try:
+            yield
+        finally:
+            over.set()  # the threads end with their last answer, or with the server
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Iterator[Shared]:
+    data, files = tmp_path / "data", tmp_path / "files"
+    files.mkdir()
+    (files / "endless.html").write_text(ENDLESS_PAGE)
+    (files / "short.html").write_text("<h1>Title</h1><p>text</p>")
+    a, b = create_key(data, "--namespace", "a"), create_key(data, "--namespace", "b")
+    environment = {"ZIBALDONE_INGEST_ROOTS": str(files)}
+    with Server(data, environment=environment) as server:
+        yield Shared(server, a, b, files)
+
+
+def test_large_uploads_leave_the_writer_to_others(shared: Shared) -> None:
+    def upload(client: httpx.Client, number: int) -> None:
+        given = {"path": f"large/{number}", "content": LARGE, "upsert": True}
+        client.post("/documents", json=given)
+
+    latencies_s: list[float] = []
+    with shared.flooded(6, upload), shared.client(shared.b) as client:
+        for number in range(60):
+            started_s = time.perf_counter()
+            given = {"path": f"small/{number}", "content": "a line"}
+            assert client.post("/documents", json=given).status_code == 201
+            latencies_s.append(time.perf_counter() - started_s)
+            time.sleep(0.1)
+    # One in twenty may meet a large one; before turns were taken, half of them waited 15 s.
+    latencies_s.sort()
+    assert latencies_s[len(latencies_s) // 2] < 0.5, latencies_s
+    assert latencies_s[int(len(latencies_s) * 0.8)] < 1.0, latencies_s
+
+
+def test_conversions_leave_one_to_others(shared: Shared) -> None:
+    def ingest(client: httpx.Client, number: int) -> None:
+        source = str(shared.files / "endless.html")
+        client.post("/ingest", json={"source": source, "path": f"x/{number}"})
+
+    with shared.flooded(6, ingest), shared.client(shared.b) as client:
+        started_s = time.perf_counter()
+        source = str(shared.files / "short.html")
+        answer = client.post("/ingest", json={"source": source, "path": "mine"})
+        assert answer.status_code in (200, 201), answer.text
+        assert time.perf_counter() - started_s < 15

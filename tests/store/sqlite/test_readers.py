@@ -1,0 +1,65 @@
+"""The reader threads: what nobody waits for any more is interrupted."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from zibaldone.errors import StorageUnavailable
+from zibaldone.store.sqlite.connection import Connection
+from zibaldone.store.sqlite.readers import Readers
+from zibaldone.store.sqlite.schema import prepare
+
+ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT sum(i) FROM n"
+
+
+@pytest.fixture
+def readers(tmp_path: Path) -> Iterator[Readers]:
+    prepare(tmp_path / "x.db", 5)
+    made = Readers(tmp_path / "x.db", 5)
+    yield made
+    made.close()
+
+
+def test_a_read_whose_caller_is_gone_ends(readers: Readers) -> None:
+    def endless(connection: Connection) -> None:
+        connection.read(lambda raw: raw.execute(ENDLESS).fetchall(), 100)
+
+    async def run() -> float:
+        tasks = [asyncio.create_task(readers.run(endless)) for _ in range(3)]
+        await asyncio.sleep(0.2)
+        for task in tasks:
+            task.cancel()
+        started_s = time.monotonic()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*(readers.run(lambda connection: None) for _ in range(8)))
+        return time.monotonic() - started_s
+
+    assert asyncio.run(run()) < 10
+    readers.close()  # waits for what still runs
+
+
+def test_reads_that_come_together_run_together(readers: Readers) -> None:
+    async def run() -> float:
+        started_s = time.monotonic()
+        await asyncio.gather(*(readers.run(lambda _: time.sleep(0.5)) for _ in range(3)))
+        return time.monotonic() - started_s
+
+    assert asyncio.run(run()) < 1.2
+
+
+def test_after_the_end_nothing_is_read(readers: Readers) -> None:
+    async def run() -> None:
+        begun = asyncio.create_task(readers.run(lambda _: time.sleep(0.2)))
+        await asyncio.sleep(0.05)
+        await asyncio.to_thread(readers.close)
+        await begun
+        with pytest.raises(StorageUnavailable):
+            await readers.run(lambda _: None)
+
+    asyncio.run(run())
+    readers.close()
