@@ -110,9 +110,9 @@ JSON_VALUES_MAX = 250_000
 """Strings, commas and opening brackets in the JSON of a request. Metadata cannot have more than
 65 000 of them; a parser takes a tenth of a second for so many."""
 
-TOOL_REQUEST_BYTES_MAX = 2 * MIB
-"""A request to a tool that takes no document's text. The longest sensible one is a search with a
-filter of hundreds of paths."""
+TOOL_REQUEST_BYTES_MAX = 6 * MIB
+"""A request to a tool that takes no document's text. The longest sensible one has two hundred of
+the longest ids, each character written as an escape."""
 
 BATCH_SMALL_ANSWER_BYTES = 8 * KIB
 """An answer up to here is sent even if a JSON-RPC batch has no room left: a write has happened, and

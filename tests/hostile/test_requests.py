@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 
@@ -19,6 +18,7 @@ def _names(count: int) -> bytes:
 
 _LISTS = b"[" + b"[]," * 8_000_000 + b"[]]"
 _CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"%s","arguments":{%s}}}'
+_LONG = b"x" * (TOOL_REQUEST_BYTES_MAX + 1)
 _REST = {
     "unknown names": ("/search", b'{"query":"x",%s}' % _names(2_000_000), 422),
     "unknown names in a filter": (
@@ -33,7 +33,7 @@ _REST = {
         422,
     ),
     "a list instead of an object": ("/documents", _LISTS, 422),
-    "a long query": ("/search", b'{"query":"%s"}' % (b"x" * 3_000_000), 413),
+    "a long query": ("/search", b'{"query":"%s"}' % _LONG, 413),
 }
 
 
@@ -53,7 +53,11 @@ def test_a_large_request_stops_nobody(shared_server: Server, name: str) -> None:
 @pytest.mark.parametrize("accept", [JSON, SSE, BOTH])
 @pytest.mark.parametrize(
     "arguments",
-    [_names(2_000_000), b'"tags":' + _LISTS, b'"query":"%s"' % (b"x" * 3_000_000)],
+    [
+        _names(2_000_000),
+        b'"tags":' + _LISTS,
+        b'"query":"%s"' % _LONG,
+    ],
     ids=["names", "lists", "query"],
 )
 def test_a_large_call_stops_nobody(shared_server: Server, accept: str, arguments: bytes) -> None:
@@ -68,11 +72,9 @@ def test_a_large_call_stops_nobody(shared_server: Server, accept: str, arguments
 
 
 def test_a_tool_that_takes_a_text_takes_a_long_one(shared_server: Server) -> None:
-    content = 'a, "b" [c]\n' * (TOOL_REQUEST_BYTES_MAX // 8)
+    content = 'a, "b" [c]\n' * (TOOL_REQUEST_BYTES_MAX // 10)
     body = json.dumps({"path": "long", "content": content})
-    started_s = time.perf_counter()
     answer = shared_server.client.post(
         "/documents", content=body, headers={"content-type": "application/json"}
     )
     assert answer.status_code == 201
-    assert time.perf_counter() - started_s < 20

@@ -157,14 +157,22 @@ def _seconds_max(call: Call, tool: AnyTool) -> float:
 
 
 def validate(model: type[A], arguments: dict[str, Any], *, strict: bool = True) -> A:
-    unknown = list(islice(unknown_places(names_of(model), arguments), _PROBLEMS_MAX))
-    if len(unknown) == _PROBLEMS_MAX:
-        raise _invalid_argument((place, _UNKNOWN_NAME) for place in unknown)
+    if _may_have_many_names(arguments):
+        unknown = list(islice(unknown_places(names_of(model), arguments), _PROBLEMS_MAX))
+        if len(unknown) == _PROBLEMS_MAX:
+            raise _invalid_argument((place, _UNKNOWN_NAME) for place in unknown)
     try:
         return model.model_validate(arguments, strict=strict)
     except ValidationError as problem:
         errors = problem.errors(include_url=False, include_input=False, include_context=False)
         raise _invalid_argument((error["loc"], error["msg"]) for error in errors) from None
+
+
+def _may_have_many_names(arguments: dict[str, Any]) -> bool:
+    """False for most calls, which need no look at their names before pydantic's."""
+    if len(arguments) >= _PROBLEMS_MAX:
+        return True
+    return any(type(value) in (dict, list) for value in arguments.values())
 
 
 def _invalid_argument(reasons: Iterable[tuple[Place, str]]) -> InvalidArgument:

@@ -62,10 +62,9 @@ class Documents:
         ).fetchone()
         if row is None:
             return None
-        *fields, body = row
-        if body is None:
-            body = self._beginning(row[0], chars_max)
-        return rows.document_part((*fields, body), chars_max)
+        if row[-1] is None:
+            row = (*row[:-1], self._beginning(row[0], chars_max))
+        return rows.document_part(row, chars_max)
 
     def _beginning(self, document_key: int, chars_max: int) -> str:
         """The first characters of a body: of a value, SQL can only read all of it."""
