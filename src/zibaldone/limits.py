@@ -90,8 +90,9 @@ class Limits:
     ingest_bytes_max: int = 64 * MIB
     """A file or URL to ingest, before its text is extracted (PDFs contain images)."""
 
-    ingest_seconds_max: float = 60.0
-    """Fetching and extracting one file."""
+    ingest_seconds_max: float = 28.0
+    """Fetching a file, and converting it. Less than a tool's time, so that the answer can say
+    what took so long. Three fifths of it may be CPU time; a file that takes more is refused."""
 
     issuer_answer_seconds_max: float = 5.0
     """Fetching the keys of a token issuer. A caller whose token needs a new key waits for it."""
