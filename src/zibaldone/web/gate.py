@@ -35,6 +35,8 @@ class Admission:
 
     key_id: str
     body: bytes = b""
+    has_waited: bool = False
+    """The body came in parts: the key may have been revoked meanwhile."""
     held_bytes: int = 0
 
 
@@ -107,6 +109,7 @@ class Gate:
         if self._arriving[key_id] >= self._limits.requests_per_key_max:
             raise _too_many(f"This key has {self._arriving[key_id]} bodies arriving. Try again.")
         self._arriving[key_id] += 1
+        admission.has_waited = True
         try:
             await self._read_parts(admission, first, scope, receive)
         except BaseException:
