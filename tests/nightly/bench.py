@@ -28,6 +28,8 @@ from zibaldone.wiring.runtime import build_runtime
 
 ANSWER_SECONDS_MAX = 45.0
 """Longer than the longest deadline of the product."""
+INGEST_SECONDS_MAX = 15.0
+"""Many a hostile file uses up its time, whatever it is; a fuzzer has better uses for it."""
 CLOSE_SECONDS_MAX = 20.0
 _BEAT_SECONDS = 0.05
 
@@ -173,7 +175,12 @@ def _decoded(path: bytes) -> str:
 @contextlib.asynccontextmanager
 async def serving(data: Path, **flags: Any) -> AsyncIterator[App]:
     """An application with its background work, as in a server."""
-    given = {"data": str(data), "embedder": "hashed", **flags}
+    given = {
+        "data": str(data),
+        "embedder": "hashed",
+        "ingest_seconds_max": INGEST_SECONDS_MAX,
+        **flags,
+    }
     chosen = settings.load(given, environment={})
     runtime = build_runtime(chosen)
     messages: asyncio.Queue[dict[str, Any]] = asyncio.Queue()

@@ -28,7 +28,7 @@ from zibaldone.protocol import admission, jsonrpc, methods, resources
 from zibaldone.web import app as web_app
 
 ALLOWED = {501: {"NOT_IMPLEMENTED", "NOT_CONFIGURED"}, 503: {"VECTORS_LOADING"}}
-OUT_OF_TIME = b"The file was not converted within"
+OUT_OF_TIME = re.compile(rb"The (file|source) was not (read and )?converted within")
 BODY_BYTES_MAX = 40_000_000
 MESSAGE_CHARS_MAX = 2_000
 _ERROR_KEYS = {"code", "message", "details", "request_id"}
@@ -67,7 +67,7 @@ class Answer:
 
 def is_out_of_time(case: Mapping[str, Any], answer: Answer) -> bool:
     """Whether a file was not converted for want of CPU time, and the answer says so."""
-    return case["kind"] == "file" and OUT_OF_TIME in answer.body
+    return case["kind"] == "file" and OUT_OF_TIME.search(answer.body) is not None
 
 
 def problem_of(answer: Answer, method: str) -> str | None:

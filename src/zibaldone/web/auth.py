@@ -112,12 +112,13 @@ class Authenticator:
 
     async def _current_keys(self) -> dict[bytes, ApiKey]:
         """All keys, also ended ones: after a key was revoked, keys are still required."""
-        if time.monotonic() - self._read_at_s > _KEYS_FRESH_SECONDS:
+        now_s = time.monotonic()
+        if now_s - self._read_at_s > _KEYS_FRESH_SECONDS:
             keys = await self._store.read(
                 Tenant(), lambda reader: reader.api_keys.all(), is_small=True
             )
             self._keys = {key.secret_hash: key for key in keys}
-            self._read_at_s = time.monotonic()
+            self._read_at_s = now_s  # when it began: what was revoked meanwhile may be missing
         return self._keys
 
 

@@ -88,6 +88,8 @@ class Rest:
             admission = await self._gate.admit(principal, scope, receive)
             scope[_BODY_KEY] = admission.body
             try:
+                if admission.has_waited:
+                    scope[_PRINCIPAL_KEY] = await self._authenticator.authenticate(scope)
                 await endpoint(scope, receive, send)
             finally:
                 self._gate.leave(admission)
