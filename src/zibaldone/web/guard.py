@@ -84,7 +84,7 @@ class Guard:
         self._background = background or Supervisor()
         self._rules = rules
         self._hosts = frozenset(host.lower() for host in rules.allowed_hosts)
-        self._last_host = b""
+        self._last_host: bytes | None = None
         """The Host that was allowed last: most requests have the same."""
 
     async def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> None:
