@@ -19,6 +19,9 @@ from zibaldone.limits import (
 from zibaldone.model.document import DocumentFields, DocumentPart
 from zibaldone.store.port import Listing, Reader
 
+_BLOCK_CHARS = 4_096
+"""In which line ends are counted at once."""
+
 
 @dataclass(frozen=True, slots=True)
 class Range:
@@ -87,17 +90,40 @@ def cut_out(body: str, wanted: Range) -> Excerpt:
 
 
 def _lines(body: str, first: int, count: int) -> Excerpt:
-    lines = body.split("\n")
-    end = first - 1 + min(count, READ_LINES_MAX)
-    more = end < len(lines)
-    text = "\n".join(lines[first - 1 : end])
+    count = min(count, READ_LINES_MAX)
+    start = _line_start(body, first)
+    if start is None:
+        return Excerpt("", truncated=False)
+    after = _line_start(body, count + 1, start)
+    more = after is not None
+    text = body[start:] if after is None else body[start : after - 1]
     if len(text) > READ_CHARS_MAX:
         raise ResponseTooLarge(
             f"These lines have {len(text)} characters; {READ_CHARS_MAX} are allowed. "
             "Ask for fewer lines, or page by characters.",
             chars_max=READ_CHARS_MAX,
         )
-    return Excerpt(text, more, next_line=end + 1 if more else None)
+    return Excerpt(text, more, next_line=first + count if more else None)
+
+
+def _line_start(body: str, number: int, at: int = 0) -> int | None:
+    """Where the line of that number begins, counted from the one at `at`; None: there is none.
+
+    Block by block: a body may have ten million lines, and most of them are not asked for.
+    """
+    left = number - 1
+    while left > 0:
+        block = body.count("\n", at, at + _BLOCK_CHARS)
+        if block < left and at + _BLOCK_CHARS < len(body):
+            left -= block
+            at += _BLOCK_CHARS
+            continue
+        end = body.find("\n", at)
+        if end < 0:
+            return None
+        left -= 1
+        at = end + 1
+    return at
 
 
 @dataclass(frozen=True, slots=True)

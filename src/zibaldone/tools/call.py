@@ -26,6 +26,7 @@ from zibaldone.errors import (
     PayloadTooLarge,
     ZibaldoneError,
 )
+from zibaldone.keep.writing import end_if_cancelled
 from zibaldone.limits import DOCUMENT_ID_BYTES_MAX, ECHO_CHARS_MAX
 from zibaldone.text import normalize
 from zibaldone.tools import metrics
@@ -65,12 +66,13 @@ async def call_tool(
             call.require_document(normalize.document_id(path))
         seconds_max = _seconds_max(call, tool)
         answer = await _within(seconds_max, tool.handler(call, checked))
+        end_if_cancelled()  # unless it was for the deadline, which is told otherwise
         if tool.effect != "read":
             call.runtime.wake()
         return answer
     except TimeoutError:
         outcome = DeadlineExceeded.code
-        raise DeadlineExceeded(f"{tool.name} took longer than {seconds_max:.3g} s.") from None
+        raise DeadlineExceeded(_too_slow(tool, seconds_max)) from None
     except ZibaldoneError as error:
         outcome = error.code
         raise
@@ -89,6 +91,13 @@ async def call_tool(
         metrics.observe(tool.name, outcome, time.perf_counter() - started_s)
         if tool.effect != "read":
             _log_change(tool, call, arguments, outcome)
+
+
+def _too_slow(tool: AnyTool, seconds_max: float) -> str:
+    message = f"{tool.name} took longer than {seconds_max:.3g} s."
+    # One document is one transaction, and a write that has begun is awaited beyond the deadline.
+    is_one_write = tool.document is not None and tool.effect != "read"
+    return f"{message} Nothing was stored." if is_one_write else message
 
 
 async def _within(seconds_max: float, work: Coroutine[Any, Any, R]) -> R:
@@ -147,7 +156,8 @@ def _require_size(call: Call, tool: AnyTool) -> None:
 def _seconds_max(call: Call, tool: AnyTool) -> float:
     """The tool's own time, or what is left of the batch that the call is part of."""
     limits = call.runtime.limits
-    seconds_max = tool.seconds_max or limits.tool_seconds_max
+    own = tool.seconds_max
+    seconds_max = own(limits) if callable(own) else own or limits.tool_seconds_max
     if call.deadline_s is None:
         return seconds_max
     left_s = call.deadline_s - time.monotonic()

@@ -114,9 +114,10 @@ class Authenticator:
 
     async def _read_keys(self) -> dict[bytes, ApiKey]:
         """All keys, also ended ones: after a key was revoked, keys are still required."""
+        began_s = time.monotonic()
         keys = await self._store.read(Tenant(), lambda reader: reader.api_keys.all(), is_small=True)
         self._keys = {key.secret_hash: key for key in keys}
-        self._read_at_s = time.monotonic()
+        self._read_at_s = began_s  # what was revoked while it was read may be missing
         return self._keys
 
 

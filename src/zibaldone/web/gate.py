@@ -9,6 +9,7 @@ back.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter, deque
 from dataclasses import dataclass
 
@@ -27,6 +28,8 @@ from zibaldone.web.rate import Rate
 
 RETRY_AFTER_SECONDS = 1
 _BODILESS = frozenset({"GET", "HEAD", "DELETE"})
+_PROMPT_SECONDS = 0.05
+"""A body that took longer did not come with its headers."""
 
 
 @dataclass(slots=True)  # made for every request: frozen costs three times as much
@@ -35,6 +38,8 @@ class Admission:
 
     key_id: str
     body: bytes = b""
+    has_waited: bool = False
+    """The body took its time: the key may have been revoked meanwhile."""
     held_bytes: int = 0
 
 
@@ -56,6 +61,7 @@ class Gate:
         admission = Admission(key_id)
         scope[KEY_ID_KEY] = key_id
         if scope["method"] not in _BODILESS:
+            began_s = time.monotonic()
             part, has_more = await next_part(receive)
             if has_more:
                 await self._read_rest(admission, part, scope, receive)
@@ -63,6 +69,7 @@ class Gate:
                 raise payload_too_large(self._limits.request_body_bytes_max)
             else:
                 admission.body = part
+            admission.has_waited = time.monotonic() - began_s > _PROMPT_SECONDS
         try:
             self._enter(key_id)
         except TooManyRequests:

@@ -87,6 +87,8 @@ class Rest:
             principal = await self._authenticator.authenticate(scope)
             admission = await self._gate.admit(principal, scope, receive)
             try:
+                if admission.has_waited:
+                    principal = await self._authenticator.authenticate(scope)
                 route, named = find(scope)
                 if isinstance(route, str):
                     await refuse_method(scope, send, route)

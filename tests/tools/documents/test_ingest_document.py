@@ -79,6 +79,14 @@ def test_a_file_that_takes_too_long_is_refused_in_time(tmp_path: Path, files: Pa
         assert answer_of(ingest(server, files / "page.html"))["status"] == "created"
 
 
+def test_a_file_has_its_own_time_beside_that_of_a_call(tmp_path: Path, files: Path) -> None:
+    seconds = {"ZIBALDONE_INGEST_SECONDS_MAX": "2", "ZIBALDONE_TOOL_SECONDS_MAX": "0.3"}
+    with server_of(tmp_path, files, **seconds) as server:
+        error = answer_of(ingest(server, files / "comments.html"))
+        assert error["code"] == "DEADLINE_EXCEEDED"
+        assert "within 2 seconds" in error["message"]
+
+
 @pytest.fixture
 def six_conversions(tmp_path: Path, files: Path) -> Iterator[Server]:
     """A server with six conversions under way that would take minutes."""
