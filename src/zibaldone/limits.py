@@ -92,7 +92,8 @@ class Limits:
 
     ingest_seconds_max: float = 60.0
     """Fetching and converting one file, in ingest_document: time beside tool_seconds_max, in which
-    the document is then stored."""
+    the document is then stored. A file whose conversion takes three fifths of it in CPU time is
+    refused."""
 
     issuer_answer_seconds_max: float = 5.0
     """Fetching the keys of a token issuer. A caller whose token needs a new key waits for it."""
