@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import orjson
 import pytest
@@ -165,7 +165,7 @@ def test_a_search_is_interrupted_after_its_time(data: Path) -> None:
     with opened(data, embedder="hashed") as runtime:
         Caller(runtime)("upload_document", path="a", content="amber")
         endless = Endless(runtime.store)
-        slow = dataclasses.replace(runtime, store=endless)
+        slow = dataclasses.replace(runtime, store=cast("Store", endless))
 
         async def all_at_once() -> list[Any]:
             return await asyncio.gather(
