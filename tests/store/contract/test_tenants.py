@@ -72,6 +72,7 @@ LOOKS: dict[str, Look] = {
     ),
     "chunks.source_names": lambda reader, _: reader.chunks.source_names([SECRET]),
     "chunks.documents_of": lambda reader, _: reader.chunks.documents_of(EVERY_KEY),
+    "chunks.stored": lambda reader, secret: reader.chunks.stored(secret),
     "chunks.views": lambda reader, _: reader.chunks.views(EVERY_KEY),
     "chunks.views_at": lambda reader, _: reader.chunks.views_at([(SECRET, 0)]),
     "sources.counts": lambda reader, _: [
