@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import select
 import socket
 import threading
 import time
@@ -44,6 +45,10 @@ class Peer:
         with contextlib.suppress(ConnectionError):
             return received(self.socket)
         return RawAnswer(0, b"")
+
+    def has_answer(self) -> bool:
+        """Whether there is something to read, without waiting for it."""
+        return bool(select.select([self.socket], [], [], 0)[0])
 
     def is_closed(self, seconds_max: float) -> bool:
         """Whether the server closes the connection in that time; what it says is read away."""

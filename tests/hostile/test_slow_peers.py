@@ -17,6 +17,7 @@ from tests.drivers.raw import raw_request
 from tests.drivers.server import Server
 from tests.hostile.faulty import FaultyServer
 from tests.hostile.peers import Bystander, Peer, call, peers, post_head, resident_mib
+from zibaldone.limits import Limits
 
 MIB = 1 << 20
 SECONDS = 1.5
@@ -130,6 +131,10 @@ class TestManyOfThem:
                     headers = (f"x-api-key: {key.secret}", f"accept: {accept}")
                     peer.send(post_head("/mcp", 1000, *headers) + b"{")
                 time.sleep(1)
+            refused = [peer for peer in hostile if peer.has_answer()]
+            assert len(refused) == 80 - Limits().requests_per_key_max
+            for peer in refused:
+                peer.answer().refused(429, "TOO_MANY_REQUESTS")
 
     def test_bodies_one_byte_short_take_bounded_memory(self, tmp_path: Path) -> None:
         data = tmp_path / "data"
