@@ -10,7 +10,7 @@ from zibaldone.model.chunk import ChunkChanges, ChunkView, StoredChunk
 from zibaldone.model.document import Document
 from zibaldone.store import rows, statements
 from zibaldone.store.postgres.connection import Transaction
-from zibaldone.store.postgres.documents import lock_documents
+from zibaldone.store.postgres.locks import lock_documents
 from zibaldone.store.postgres.terms import add_terms, remove_terms
 from zibaldone.store.tenants import range_values
 

@@ -172,11 +172,13 @@ class Transaction:
         """Do it before the next statement, or at the end."""
         self._deferred.append((sql, values))
 
-    def lock_once(self, name: object, sql: str, values: Values = None) -> None:
-        """Defer a statement that locks, unless it was done in this transaction."""
-        if self.is_write and name not in self._locked:
-            self._locked.add(name)
-            self.defer(sql, values)
+    def lock_once(self, name: object, sql: str, values: Values = None) -> bool:
+        """Defer a statement that locks. False: it was done before, or this is a read."""
+        if not self.is_write or name in self._locked:
+            return False
+        self._locked.add(name)
+        self.defer(sql, values)
+        return True
 
     def note_lock(self, name: object) -> None:
         """Say that something is locked already by a statement that did more than that."""

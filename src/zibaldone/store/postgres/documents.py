@@ -12,7 +12,7 @@ from zibaldone.model.facets import Facets
 from zibaldone.store import rows, statements
 from zibaldone.store.port import Listing
 from zibaldone.store.postgres.connection import Transaction
-from zibaldone.store.postgres.sources import lock_source
+from zibaldone.store.postgres.locks import lock_document, lock_id, lock_source, note_locked
 from zibaldone.store.postgres.usage import add_usage
 from zibaldone.store.quotas import Quotas, revision_bytes, text_bytes
 from zibaldone.store.tenants import require_visible, tenant_values, visible_range
@@ -27,12 +27,6 @@ class _Place(NamedTuple):
     """What the names of statements end in where there is no upper bound."""
 
 
-def lock_documents(transaction: Transaction, document_keys: list[int]) -> None:
-    """Nobody else changes these until the transaction ends."""
-    keys = sorted(document_keys)
-    transaction.lock_once(("documents", *keys), _SQL["lock_keys"], {"document_keys": keys})
-
-
 class Documents:
     """Bound to one tenant: every statement carries its namespace and its range of ids."""
 
@@ -42,21 +36,15 @@ class Documents:
         self._quotas = quotas
 
     def get(self, document_id: str) -> Document | None:
-        values = {**tenant_values(self._tenant), "document_id": document_id}
-        if self._transaction.is_write:
-            # A statement of its own: what it waited for is seen only by the next one.
-            self._transaction.defer(_SQL["lock"], values)
-        row = self._transaction.row(_SQL["get"], values)
-        if row is None and self._transaction.is_write:
-            self._lock_id(document_id)
-            self._transaction.defer(_SQL["lock"], values)
-            row = self._transaction.row(_SQL["get"], values)
+        row = self._locked_row(document_id)
+        if row is None and lock_id(self._transaction, self._tenant, document_id):
+            row = self._locked_row(document_id)  # somebody may have inserted it meanwhile
         return None if row is None else rows.document(row)
 
-    def _lock_id(self, document_id: str) -> None:
-        """For an id that does not exist yet, as far as this transaction sees."""
-        values = {"namespace": self._tenant.namespace, "document_id": document_id}
-        self._transaction.lock_once(("id", document_id), _SQL["lock_id"], values)
+    def _locked_row(self, document_id: str) -> rows.Row | None:
+        lock_document(self._transaction, self._tenant, document_id)
+        values = {**tenant_values(self._tenant), "document_id": document_id}
+        return self._transaction.row(_SQL["get"], values)
 
     def peek(self, document_id: str, chars_max: int) -> DocumentPart | None:
         row = self._transaction.row(
@@ -110,7 +98,7 @@ class Documents:
     def insert(self, document: Document) -> Document:
         require_visible(self._tenant, document)
         values = {**rows.document_values(document), "namespace": self._tenant.namespace}
-        self._lock_id(document.document_id)
+        lock_id(self._transaction, self._tenant, document.document_id)
         lock_source(self._transaction, document.source_id)
         key = self._transaction.value(_SQL["insert"], values)
         if key is None:
@@ -118,7 +106,7 @@ class Documents:
                 f"A document {document.document_id!r} exists already.",
                 document_id=document.document_id,
             )
-        self._transaction.note_lock(("documents", key))
+        note_locked(self._transaction, key)
         body = {"document_key": key, "namespace": self._tenant.namespace, "body": document.body}
         self._transaction.defer(_SQL["insert_body"], body)
         self._add_usage(
@@ -143,7 +131,7 @@ class Documents:
                 document_id=before.document_id,
                 expected=before.revision,
             )
-        self._transaction.note_lock(("documents", key))
+        note_locked(self._transaction, key)
         revision = rows.revision_values(before)
         self._transaction.defer(_REVISIONS["add"], {**revision, "namespace": namespace})
         if after.body != before.body:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from zibaldone.errors import ZibaldoneError
 from zibaldone.store import statements
 from zibaldone.store.postgres.connection import Transaction
+from zibaldone.store.postgres.locks import try_folding
 
 _SQL = statements.load("zibaldone.store.postgres", "fold.sql")
 
@@ -23,7 +24,7 @@ _log = logging.getLogger("zibaldone.store")
 
 def fold(transaction: Transaction) -> None:
     """Fold what there is, unless another process is about it."""
-    if transaction.value(_SQL["lock"]):
+    if try_folding(transaction):
         transaction.execute(_SQL["usage"], {"limit": _ROWS_MAX})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from zibaldone.limits import INDEX_WORKER_ALIVE_SECONDS
 from zibaldone.store import statements
 from zibaldone.store.postgres.connection import Transaction
+from zibaldone.store.postgres.locks import lock_models
 from zibaldone.store.rows import require
 from zibaldone.store.upkeep import Claim, ModelInUse, ModelVectors
 
@@ -31,7 +32,7 @@ class ModelUpkeep:
         return None if row is None else ModelInUse(*require(row, (int, str)))
 
     def claim(self, worker_key: int, model_id: int, now_us: int) -> Claim:
-        self._transaction.lock_once("models", _SQL["lock"])
+        lock_models(self._transaction)
         self._transaction.defer(_SQL["remove_expired"], _alive(now_us))
         in_use = self.in_use(now_us)
         if in_use is not None and in_use.model_id != model_id:

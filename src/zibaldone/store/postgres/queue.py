@@ -11,6 +11,7 @@ from zibaldone.model.job import STATES, JobState, LeasedJob, NewJob, Progress, S
 from zibaldone.store import job_rows, rows, statements
 from zibaldone.store.postgres.connection import Transaction
 from zibaldone.store.postgres.jobs import add_jobs
+from zibaldone.store.postgres.locks import lock_leases
 
 _SQL = statements.load("zibaldone.store.postgres", "queue.sql")
 
@@ -48,7 +49,7 @@ class QueueUpkeep:
     ) -> list[LeasedJob]:
         times = _times(kind, now_us, until_us)
         if by_subject or running_max is not None:
-            self._transaction.lock_once(("lease", kind), _SQL["lock"], times)
+            lock_leases(self._transaction, kind)
         if running_max is not None:
             limit = min(limit, running_max - self._transaction.value(_SQL["leased"], times))
         if limit <= 0:

@@ -34,8 +34,9 @@ _LOCK_SECONDS_MAX = 3_600.0
 """Building an index on a large table takes long, and whoever starts meanwhile needs it too."""
 
 _STATE = """
-SELECT to_regnamespace('zibaldone') IS NOT NULL,
-       to_regclass('zibaldone.migrations') IS NOT NULL,
+SELECT EXISTS (SELECT 1 FROM pg_class WHERE relnamespace = to_regnamespace('zibaldone')),
+       EXISTS (SELECT 1 FROM pg_class
+               WHERE relnamespace = to_regnamespace('zibaldone') AND relname = 'migrations'),
        current_setting('server_version_num')::int / 10000,
        current_setting('server_encoding'),
        (SELECT extversion FROM pg_extension WHERE extname = 'vector')
@@ -73,26 +74,26 @@ class _Preparation:
         self._migrations = migrate.load(PACKAGE)
 
     def run(self) -> None:
-        has_schema, is_ours = self._look()
-        if has_schema and not is_ours and self._has_tables():
+        has_tables, is_ours = self._look()
+        if has_tables and not is_ours:
             raise ConfigurationError(
                 f"The schema zibaldone of {self._address.description} belongs to another program; "
                 "it was left untouched."
             )
-        if is_ours and self._version() == self._migrations[-1].number:
-            return
         try:
-            for group in self._waiting_groups():
+            if is_ours and self._version() == self._migrations[-1].number:
+                return
+            for group in self._groups():
                 self._apply(group)
         except psycopg.errors.InsufficientPrivilege as problem:
             raise ConfigurationError(
-                f"The user of {self._address.description} may not make or change the schema "
+                f"The user of {self._address.description} may not use, make or change the schema "
                 f"zibaldone: {problem.diag.message_primary}. Make it the owner of the database, or "
                 "of an empty schema: CREATE SCHEMA zibaldone AUTHORIZATION …"
             ) from problem
 
     def _look(self) -> tuple[bool, bool]:
-        ((has_schema, is_ours, server, encoding, vector),) = self._raw.execute(_STATE).fetchall()
+        ((has_tables, is_ours, server, encoding, vector),) = self._raw.execute(_STATE).fetchall()
         if server < SERVER_VERSION_MIN:
             raise ConfigurationError(
                 f"{self._address.description} runs PostgreSQL {server}; {SERVER_VERSION_MIN} or "
@@ -104,7 +105,7 @@ class _Preparation:
                 "ENCODING 'UTF8' TEMPLATE template0."
             )
         self._require_vector(vector)
-        return bool(has_schema), bool(is_ours)
+        return bool(has_tables), bool(is_ours)
 
     def _require_vector(self, version: str | None) -> None:
         wanted = ".".join(map(str, VECTOR_VERSION_MIN))
@@ -130,13 +131,6 @@ class _Preparation:
         except psycopg.errors.UniqueViolation:
             pass  # another server that starts was first
 
-    def _has_tables(self) -> bool:
-        row = self._raw.execute(
-            "SELECT EXISTS (SELECT 1 FROM pg_class WHERE relnamespace = "
-            "to_regnamespace('zibaldone'))"
-        ).fetchone()
-        return row is not None and bool(row[0])
-
     def _version(self) -> int:
         row = self._raw.execute(
             "SELECT coalesce(max(number), 0) FROM zibaldone.migrations"
@@ -150,7 +144,7 @@ class _Preparation:
             )
         return version
 
-    def _waiting_groups(self) -> Iterator[list[Migration]]:
+    def _groups(self) -> Iterator[list[Migration]]:
         """Those that go into one transaction together, or one that goes into none."""
         group: list[Migration] = []
         for migration in self._migrations:

@@ -12,21 +12,16 @@ from zibaldone.store import rows, statements
 from zibaldone.store.definition import stored_chunking
 from zibaldone.store.port import SourceCounts
 from zibaldone.store.postgres.connection import Transaction
+from zibaldone.store.postgres.locks import lock_documents, lock_source, lock_source_alone
 from zibaldone.store.rows import UnreadableRowError
 from zibaldone.store.tenants import range_values
 from zibaldone.store.upkeep import DocumentText, Source
 
 _SQL = statements.load("zibaldone.store.postgres", "sources.sql")
-_DOCUMENTS = statements.load("zibaldone.store.postgres", "documents.sql")
 
 _DEFINITION: rows.Kinds = (str, str)
 _TEXT: rows.Kinds = (int, str, str, str)
 _COUNTS: rows.Kinds = (int, str, int, rows.INT_OR_NONE, int, int)
-
-
-def lock_source(transaction: Transaction, source_id: int) -> None:
-    """Nobody changes how the source is cut until a write ends. Many may hold this lock."""
-    transaction.lock_once(("source", source_id), _SQL["lock"], {"source_id": source_id})
 
 
 class _Definitions:
@@ -71,9 +66,7 @@ class SourceUpkeep(_Definitions):
         return [rows.source(row) for row in self._transaction.execute(_SQL["all"])]
 
     def set_chunking(self, source_id: int, chunking: Chunking) -> int:
-        self._transaction.lock_once(
-            ("source alone", source_id), _SQL["lock_alone"], {"source_id": source_id}
-        )
+        lock_source_alone(self._transaction, source_id)
         _, stored = self._definition(source_id)
         definition = orjson.loads(stored)
         if not isinstance(definition, dict):
@@ -97,9 +90,8 @@ class SourceUpkeep(_Definitions):
         self._transaction.defer(_SQL["set_cut"], values)
 
     def texts(self, source_id: int, document_keys: Iterable[int]) -> list[DocumentText]:
-        keys = sorted(document_keys)
-        if self._transaction.is_write:  # what is cut must still be the text when it is stored
-            self._transaction.defer(_DOCUMENTS["lock_keys"], {"document_keys": keys})
+        keys = list(document_keys)
+        lock_documents(self._transaction, keys)
         values = {"source_id": source_id, "document_keys": keys}
         selected = self._transaction.execute(_SQL["texts"], values)
         return [DocumentText(*rows.require(row, _TEXT)) for row in selected]

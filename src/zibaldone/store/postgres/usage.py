@@ -9,6 +9,7 @@ from __future__ import annotations
 from zibaldone.model.usage import NamespaceUsage
 from zibaldone.store import rows, statements
 from zibaldone.store.postgres.connection import Transaction
+from zibaldone.store.postgres.locks import lock_usage
 from zibaldone.store.quotas import Quotas, require_room
 
 _SQL = statements.load("zibaldone.store.postgres", "usage.sql")
@@ -36,7 +37,7 @@ def add_usage(
     if frees or not quotas:
         return
     values = {"namespace": namespace}
-    transaction.lock_once("usage", _SQL["lock"], values)
+    lock_usage(transaction, namespace)
     held = transaction.row(_SQL["held"], values) or (0, 0, 0)
     require_room(
         quotas, added, [count + total[name] for name, count in zip(added, held, strict=True)]

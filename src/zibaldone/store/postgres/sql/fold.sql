@@ -1,7 +1,3 @@
--- name: lock
--- One process folds at a time; the others have nothing to do then.
-SELECT pg_try_advisory_xact_lock(hashtextextended('zibaldone/fold', 0));
-
 -- name: usage
 -- Sum up what writes added to each namespace.
 WITH gone AS (

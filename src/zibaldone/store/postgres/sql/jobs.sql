@@ -109,7 +109,7 @@ ORDER BY j.job_id DESC LIMIT %(limit)s;
 -- name: cancel
 -- End a job that nobody works on; ask the worker of one that runs.
 UPDATE zibaldone.jobs SET cancel_requested = 1,
-                finished_at_us = CASE WHEN state = 1 THEN NULL ELSE %(now_us)s END,
+                finished_at_us = CASE WHEN state = 1 THEN NULL ELSE %(now_us)s::bigint END,
                 state = CASE WHEN state = 1 THEN 1 ELSE 4 END
 WHERE job_key = %(job_key)s AND state <= 2;
 

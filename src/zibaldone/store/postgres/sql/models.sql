@@ -1,7 +1,3 @@
--- name: lock
--- Claims are decided one after the other, in all processes.
-SELECT pg_advisory_xact_lock(hashtextextended('zibaldone/models', 0));
-
 -- name: id
 -- The number of a model.
 SELECT model_id FROM zibaldone.models WHERE identity = %(identity)s;

@@ -1,7 +1,3 @@
--- name: lock
--- Leases of a kind are given one after the other where one depends on what others hold.
-SELECT pg_advisory_xact_lock(hashtextextended('zibaldone/lease/' || %(kind)s::text, 0));
-
 -- name: abandoned
 -- The oldest job whose lease ran out. One that ends too late was given by a clock that was ahead.
 SELECT job_key, subject, cancel_requested FROM zibaldone.jobs

@@ -1,12 +1,3 @@
--- name: lock
--- Writers share it. Whoever changes how a source is cut has to wait for them, and they for it.
-SELECT pg_advisory_xact_lock_shared(
-    hashtextextended('zibaldone/source/' || %(source_id)s::bigint, 0));
-
--- name: lock_alone
--- For whoever changes it.
-SELECT pg_advisory_xact_lock(hashtextextended('zibaldone/source/' || %(source_id)s::bigint, 0));
-
 -- name: definition
 -- How a source is set up, asked for by every write to one of its documents.
 SELECT name, definition FROM zibaldone.sources WHERE source_id = %(source_id)s;

@@ -3,10 +3,6 @@
 INSERT INTO zibaldone.usage_changes (namespace, documents, revisions, bytes)
 VALUES (%(namespace)s, %(documents)s, %(revisions)s, %(bytes)s);
 
--- name: lock
--- Where there are quotas, writers of one namespace run one after the other: each counts the last.
-SELECT pg_advisory_xact_lock(hashtextextended('zibaldone/usage/' || %(namespace)s::text, 0));
-
 -- name: held
 -- What a namespace holds.
 SELECT coalesce(sum(documents), 0)::bigint, coalesce(sum(revisions), 0)::bigint,
