@@ -34,6 +34,7 @@ from zibaldone.access.principal import LOCAL
 from zibaldone.find.query_vector import QueryVectors
 from zibaldone.ingest.convert import Converter
 from zibaldone.ingest.fetch import Fetcher
+from zibaldone.keep.writing import Preparation
 from zibaldone.limits import Limits
 from zibaldone.store.open import DATABASE_NAME, open_store, store_url
 from zibaldone.store.port import Store
@@ -219,6 +220,7 @@ def measure_ours(folder: Path, corpus: Corpus) -> list[Measured]:
         fetcher=Fetcher(roots=(), hosts=(), bytes_max=1, seconds_max=1),
         converter=Converter(bytes_max=1, text_bytes_max=1, seconds_max=1),
         query_vectors=QueryVectors(Known(corpus)),
+        preparation=Preparation(),
     )
     loop = asyncio.new_event_loop()
     _load_vectors(runtime.store, loop, len(corpus.vectors))

@@ -91,7 +91,9 @@ class Limits:
     """A file or URL to ingest, before its text is extracted (PDFs contain images)."""
 
     ingest_seconds_max: float = 60.0
-    """Fetching and extracting one file."""
+    """Fetching and converting one file, in ingest_document: time beside tool_seconds_max, in which
+    the document is then stored. A file whose conversion takes three fifths of it in CPU time is
+    refused."""
 
     issuer_answer_seconds_max: float = 5.0
     """Fetching the keys of a token issuer. A caller whose token needs a new key waits for it."""
@@ -149,6 +151,19 @@ LIST_LIMIT_MAX = 100
 
 LIST_OFFSET_MAX = 10_000
 """Skipping costs time for each row. Beyond this, use a cursor or a longer prefix."""
+
+PREPARE_INLINE_CHARS_MAX = 64 * KIB
+"""A longer body is cut, hashed and turned into terms before its transaction: these take up to a
+microsecond for each character, in which no other write could run."""
+
+PREPARE_THREADS = 2
+"""Long bodies that are prepared at once, one of each key."""
+
+PREPARE_THREADS_EXTRA = 1
+"""One more, for a key of which none is prepared."""
+
+PREPARE_TRIES_MAX = 3
+"""How often a long body is prepared anew because others changed the document meanwhile."""
 
 READ_INLINE_CHARS_MAX = 16_384
 """Bodies up to this length are read on the event loop, in some fifty microseconds; longer ones in a
@@ -583,6 +598,7 @@ assert CHUNK_CHARS_MIN < CHUNK_CHARS_TARGET <= CHUNK_CHARS_MAX  # noqa: S101
 assert CHUNK_SIZE_CHARS_MIN <= CHUNK_SIZE_CHARS_DEFAULT <= CHUNK_SIZE_CHARS_MAX  # noqa: S101
 assert 2 * CHUNK_SIZE_CHARS_MAX * 5 // 4 <= INDEX_TERMS_MAX  # noqa: S101
 assert READ_CUT_CHARS < READ_CHARS_MAX  # noqa: S101
+assert 12 * RAG_IDS_MAX * CHUNK_ID_CHARS_MAX < TOOL_REQUEST_BYTES_MAX  # noqa: S101
 assert CHUNK_RESPONSE_BYTES_MAX + 6 * RAG_IDS_MAX * CHUNK_ID_CHARS_MAX < RAG_RESPONSE_BYTES_MAX  # noqa: S101
 assert SEARCH_LIMIT_DEFAULT <= SEARCH_LIMIT_MAX  # noqa: S101
 assert INDEX_BATCH_DOCUMENTS <= INDEX_BATCH_CHUNKS  # noqa: S101

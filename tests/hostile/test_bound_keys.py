@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ import httpx2 as httpx
 import pytest
 
 from tests.drivers.keys import Key, create_key, key_command
-from tests.drivers.mcp import Mcp
+from tests.drivers.mcp import LEGACY, MODERN, Mcp, envelope_of
 from tests.drivers.server import Server
+from tests.hostile.peers import Peer, call, post_head
 from zibaldone.access.key import ApiKey, secret_hash
 from zibaldone.access.principal import Tenant
 from zibaldone.limits import Limits
@@ -24,6 +26,8 @@ from zibaldone.tools.profiles import built_in
 from zibaldone.web.routes import ROUTES, Route
 
 PROFILES = {profile.name: profile for profile in built_in(TOOLS)}
+REVOKED_SECONDS = 1.2
+"""After this a revoked key is refused (SECURITY.md: within a second)."""
 OLD_SECRET = "zib_made-before-prefixes-were-folders"
 
 
@@ -128,6 +132,39 @@ def test_resources_are_the_tools_that_read_them(bound: Bound) -> None:
     assert readonly.result("resources/list", {})["resources"]
 
 
+COMPLETIONS = [
+    {"ref": reference, "argument": {"name": name, "value": "pub"}}
+    for reference in (
+        {"type": "ref/resource", "uri": "zibaldone:///{+path}"},
+        {"type": "ref/prompt", "name": "keep_note"},
+    )
+    for name in ("path", "prefix", "topic")
+]
+
+
+@pytest.mark.parametrize("version", [None, LEGACY[-1], MODERN])
+def test_resources_need_the_right_to_read(bound: Bound, version: str | None) -> None:
+    """What lists, reads or completes paths of documents is no way around a missing right."""
+    writer = replace(bound.mcp("writer"), version=version)
+    reader = replace(bound.mcp("reader"), version=version)
+    requests: list[tuple[str, dict[str, Any]]] = [
+        ("resources/list", {}),
+        ("resources/read", {"uri": "zibaldone:///pub/inside"}),
+        ("resources/read", {"uri": "zibaldone:///not/there"}),
+        *(("completion/complete", params) for params in COMPLETIONS),
+    ]
+    for method, params in requests:
+        answer = writer.rpc(method, params)
+        assert envelope_of(answer)["error"]["data"]["code"] == "FORBIDDEN", (method, params)
+        assert "pub/inside" not in answer.text
+    names = [one["name"] for one in reader.result("resources/list")["resources"]]
+    assert "pub/inside" in names
+    (content,) = reader.result("resources/read", {"uri": "zibaldone:///pub/inside"})["contents"]
+    assert content["text"] == "gnu"
+    completion = reader.result("completion/complete", COMPLETIONS[0])["completion"]
+    assert "pub/inside" in completion["values"]
+
+
 @pytest.mark.parametrize(
     ("name", "method", "url", "given"),
     [
@@ -144,6 +181,30 @@ def test_effects_bind_over_rest(
 ) -> None:
     answer = bound.rest(name, method, url, json=given)
     assert answer.status_code == 403
+
+
+@pytest.mark.parametrize("sent_before", [0, 10], ids=["head", "half"])
+@pytest.mark.parametrize("path", ["/documents", "/mcp", "/mcp-gpt"])
+def test_a_body_that_ends_after_its_key_was_revoked_is_refused(
+    bound: Bound, path: str, sent_before: int
+) -> None:
+    """The key was good when the request began; what counts is when there is something to run."""
+    key = create_key(bound.server.data)
+    mcp = Mcp(bound.server.client, headers=key.headers)
+    until_s = time.monotonic() + 20
+    while mcp.rpc("ping").status_code != 200:
+        assert time.monotonic() < until_s, "the new key was never accepted"
+    new = {"path": f"late/{key.key_id}", "content": "x"}
+    body = json.dumps(new).encode() if path == "/documents" else call("upload_document", new)
+    headers = (f"x-api-key: {key.secret}", "content-type: application/json", "accept: */*")
+    with Peer(bound.server) as peer:
+        peer.send(post_head(path, len(body), *headers) + body[:sent_before])
+        time.sleep(0.2)  # the server has read the head
+        key_command(bound.server.data, "revoke", key.key_id)
+        time.sleep(REVOKED_SECONDS)
+        peer.send(body[sent_before:])
+        peer.answer().refused(401, "UNAUTHENTICATED")
+    assert bound.rest("full", "GET", f"/documents/late/{key.key_id}").status_code == 404
 
 
 @pytest.mark.parametrize("name", ["pub", "old"])

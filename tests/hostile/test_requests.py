@@ -32,6 +32,11 @@ _REST = {
         b'{"path":"x","content":"x","metadata":{"a":%s}}' % _LISTS,
         422,
     ),
+    "fewer lists as metadata": (
+        "/documents",
+        b'{"path":"x","content":"x","metadata":{"a":[%s[]]}}' % (b"[]," * 100_000),
+        422,
+    ),
     "a list instead of an object": ("/documents", _LISTS, 422),
     "a long query": ("/search", b'{"query":"%s"}' % _LONG, 413),
 }

@@ -10,8 +10,8 @@ from zibaldone.model.facets import Facets
 from zibaldone.model.instant import now_us
 from zibaldone.model.job import VECTORS, NewJob
 from zibaldone.store.port import AuditEntry, Reader, Writer
-from zibaldone.text.chunk import Chunk, cut
-from zibaldone.text.chunk_changes import chunk_changes
+from zibaldone.text.chunk import cut
+from zibaldone.text.chunk_changes import WantedChunks
 from zibaldone.text.facets import facets_of
 
 VECTOR_SKIP_PREFIXES = ("operations/tasks/comments/", "registries/")
@@ -26,17 +26,46 @@ class Actor:
     request_id: str = ""
 
 
-def commit(writer: Writer, before: Document | None, after: Document, actor: Actor) -> Document:
-    """Store `after` in place of `before` (None: a new id). All of it happens, or none."""
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A document's next state, and the one that it replaces (None: the id is new)."""
+
+    before: Document | None
+    after: Document
+
+    @property
+    def is_new(self) -> bool:
+        """Was there no live document?"""
+        return self.before is None or not self.before.is_live
+
+
+class Outdated(Exception):
+    """Chunks were prepared for another state of the document than the stored one."""
+
+
+def commit(
+    writer: Writer,
+    before: Document | None,
+    after: Document,
+    actor: Actor,
+    *,
+    prepared: WantedChunks | None = None,
+) -> Document:
+    """Store `after` in place of `before` (None: a new id). All of it happens, or none.
+
+    `prepared`: its chunks with their terms. Outdated: terms are missing, since the stored chunks
+    are no longer those that they were prepared for.
+    """
     if before is None:
         stored = writer.documents.insert(after)
     else:
         stored = writer.documents.replace(before, after)
     writer.documents.put_facets(stored, _facets(stored))
-    chunks = chunk_changes(
-        writer.chunks.stored(stored), stored.title, _wanted_chunks(writer, stored)
-    )
-    writer.chunks.apply(stored, chunks)
+    chunks = writer.chunks.stored(stored)
+    if prepared is not None and prepared.lacks_terms(chunks):
+        raise Outdated
+    wanted = prepared or _wanted_chunks(writer, stored)
+    writer.chunks.apply(stored, wanted.changes(chunks))
     writer.queue.add([_vectors_job(stored)])
     writer.audit.add(
         AuditEntry(
@@ -67,11 +96,12 @@ def _facets(document: Document) -> Facets | None:
     return facets_of(document.tags, document.metadata, document.created_at_us)
 
 
-def _wanted_chunks(writer: Writer, document: Document) -> list[Chunk]:
+def _wanted_chunks(writer: Writer, document: Document) -> WantedChunks:
     """Cut as the source is defined now; a new definition applies from the next write."""
     if not document.is_live:
-        return []
-    return cut(document.body, document.mime, writer.sources.chunking(document.source_id))
+        return WantedChunks(document.title, ())
+    chunking = writer.sources.chunking(document.source_id)
+    return WantedChunks.of(document.title, cut(document.body, document.mime, chunking))
 
 
 def next_instant_us(before: Document | None) -> int:
@@ -87,7 +117,10 @@ def vector_status(document_id: str, body: str) -> VectorStatus:
 
 
 def live_document(reader: Reader | Writer, document_id: str) -> Document:
-    document = reader.documents.get(document_id)
+    return require_live(reader.documents.get(document_id), document_id)
+
+
+def require_live(document: Document | None, document_id: str) -> Document:
     if document is None or not document.is_live:
         raise NotFound(f"There is no document {document_id!r}.", document_id=document_id)
     return document

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from zibaldone.errors import Conflict
-from zibaldone.keep.commit import Actor, commit, next_instant_us, vector_status
-from zibaldone.keep.metadata import merged
-from zibaldone.keep.update import Changes, update
+from zibaldone.keep.commit import Actor, Change, commit, next_instant_us, vector_status
+from zibaldone.keep.metadata import check_given, merged
+from zibaldone.keep.update import Changes, changed
+from zibaldone.keep.writing import Edit, Seen
 from zibaldone.limits import Limits
 from zibaldone.model.document import MIME_DEFAULT, Document, Operation, parent_of
 from zibaldone.store.port import Writer
@@ -38,6 +39,34 @@ def create(
 ) -> tuple[Document, bool]:
     """The stored document, and whether it is new. A deleted id comes back with its history."""
     before = writer.documents.get(new.document_id)
+    change = _change(before, new, actor, limits, upsert, operation)
+    return commit(writer, before, change.after, actor), change.is_new
+
+
+def creation(
+    new: NewDocument, actor: Actor, limits: Limits, *, upsert: bool = False
+) -> Edit[Change]:
+    """The same as an edit. Raises at once what can be said without the store."""
+    normalize.title(new.title)
+    normalize.tags(new.tags)
+    normalize.body(new.body, limits.document_body_bytes_max)
+    check_given(new.metadata, limits)
+    return Edit(
+        new.document_id,
+        look=lambda reader: Seen(reader.documents.get(new.document_id)),
+        decide=lambda seen, _: _change(seen.document, new, actor, limits, upsert, "create"),
+        text_chars=len(new.body),
+    )
+
+
+def _change(
+    before: Document | None,
+    new: NewDocument,
+    actor: Actor,
+    limits: Limits,
+    upsert: bool,
+    operation: Operation,
+) -> Change:
     if before is not None and before.is_live:
         if not upsert:
             raise Conflict(
@@ -54,7 +83,7 @@ def create(
             parent_id=new.parent_id,
             metadata=new.metadata,
         )
-        return update(writer, new.document_id, changes, actor, limits, operation=operation), False
+        return Change(before, changed(before, changes, actor, limits, operation))
     at_us = next_instant_us(before)
     body = normalize.body(new.body, limits.document_body_bytes_max)
     after = Document(
@@ -72,4 +101,4 @@ def create(
         operation=operation,
         vector_status=vector_status(new.document_id, body),
     )
-    return commit(writer, before, after, actor), True
+    return Change(before, after)

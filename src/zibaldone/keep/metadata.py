@@ -17,12 +17,7 @@ def merged(current: Mapping[str, Any], given: Mapping[str, Any], limits: Limits)
     for key, value in given.items():
         if value is None:
             del result[key]
-    try:
-        encoded = orjson.dumps(result)
-    except TypeError as problem:
-        raise InvalidArgument(
-            f"The metadata is not plain JSON: {problem}", field="metadata"
-        ) from None
+    encoded = _encoded(result, limits)
     if _depth(result, METADATA_DEPTH_MAX) > METADATA_DEPTH_MAX:
         raise InvalidArgument(
             f"The metadata is nested deeper than {METADATA_DEPTH_MAX} levels.",
@@ -32,6 +27,21 @@ def merged(current: Mapping[str, Any], given: Mapping[str, Any], limits: Limits)
     # Only where the bytes hint at it: a backslash written before u0000 looks the same.
     if b"\\u0000" in encoded and _has_nul(result):
         raise InvalidArgument("NUL character in metadata.", field="metadata")
+    return result
+
+
+def check_given(given: Mapping[str, Any], limits: Limits) -> None:
+    """Raise if no document could take this metadata, however little it has."""
+    _encoded(given, limits)
+
+
+def _encoded(metadata: Mapping[str, Any], limits: Limits) -> bytes:
+    try:
+        encoded = orjson.dumps(metadata)
+    except TypeError as problem:
+        raise InvalidArgument(
+            f"The metadata is not plain JSON: {problem}", field="metadata"
+        ) from None
     size_bytes = len(encoded)
     if size_bytes > limits.metadata_bytes_max:
         raise InvalidArgument(
@@ -39,7 +49,7 @@ def merged(current: Mapping[str, Any], given: Mapping[str, Any], limits: Limits)
             field="metadata",
             bytes_max=limits.metadata_bytes_max,
         )
-    return result
+    return encoded
 
 
 def _depth(value: Any, depth_max: int) -> int:

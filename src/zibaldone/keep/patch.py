@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from zibaldone.errors import Ambiguous, InvalidArgument, NotFoundInContent
-from zibaldone.keep.commit import Actor, commit, live_document
+from zibaldone.keep.commit import Actor, Change, commit, require_live
 from zibaldone.keep.update import Changes, changed, require_revision
+from zibaldone.keep.writing import Edit, Seen
 from zibaldone.limits import Limits
 from zibaldone.model.document import Document
 from zibaldone.store.port import Writer
+from zibaldone.text.chunk_changes import Checkpoint, never_ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +33,52 @@ def patch(
     last_known_revision: int | None = None,
 ) -> tuple[Document, int]:
     """The stored document and how many places were replaced."""
-    before = live_document(writer, document_id)
-    require_revision(before, last_known_revision)
-    body, count = apply(before.body, replacements, limits.document_body_bytes_max)
-    after = changed(before, Changes(body=body), actor, limits, "patch")
-    return commit(writer, before, after, actor), count
+    edit = patching(
+        document_id, replacements, actor, limits, last_known_revision=last_known_revision
+    )
+    change = edit.decide(edit.look(writer), never_ends)
+    return commit(writer, change.before, change.after, actor), change.replaced
 
 
-def apply(body: str, replacements: Sequence[Replacement], chars_max: int) -> tuple[str, int]:
+@dataclass(frozen=True, slots=True)
+class PatchChange(Change):
+    replaced: int
+    """Places that were replaced."""
+
+
+def patching(
+    document_id: str,
+    replacements: Sequence[Replacement],
+    actor: Actor,
+    limits: Limits,
+    *,
+    last_known_revision: int | None = None,
+) -> Edit[PatchChange]:
+    """The same as an edit."""
+
+    def decide(seen: Seen, checkpoint: Checkpoint) -> PatchChange:
+        before = require_live(seen.document, document_id)
+        require_revision(before, last_known_revision)
+        bytes_max = limits.document_body_bytes_max
+        body, count = apply(before.body, replacements, bytes_max, checkpoint)
+        after = changed(before, Changes(body=body), actor, limits, "patch")
+        return PatchChange(before, after, count)
+
+    return Edit(
+        document_id, look=lambda reader: Seen(reader.documents.get(document_id)), decide=decide
+    )
+
+
+def apply(
+    body: str,
+    replacements: Sequence[Replacement],
+    chars_max: int,
+    checkpoint: Checkpoint = never_ends,
+) -> tuple[str, int]:
     """Apply the replacements in order, each on the result of those before it."""
     replaced = 0
     for number, replacement in enumerate(replacements):
+        checkpoint()
         if not replacement.old:
             raise InvalidArgument("old_str is empty: it matches everywhere.", field="old_str")
         if replacement.old not in body:

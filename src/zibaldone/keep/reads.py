@@ -17,7 +17,14 @@ from zibaldone.limits import (
     READ_LINES_MAX,
 )
 from zibaldone.model.document import DocumentFields, DocumentPart
+from zibaldone.model.value import value
 from zibaldone.store.port import Listing, Reader
+
+_UTF8_BYTES_MAX = 4
+"""Of one character."""
+
+_BLOCK_CHARS = 4_096
+"""In which line ends are counted at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,34 +94,50 @@ def cut_out(body: str, wanted: Range) -> Excerpt:
 
 
 def _lines(body: str, first: int, count: int) -> Excerpt:
-    lines = body.split("\n")
-    end = first - 1 + min(count, READ_LINES_MAX)
-    more = end < len(lines)
-    text = "\n".join(lines[first - 1 : end])
+    count = min(count, READ_LINES_MAX)
+    start = _line_start(body, first)
+    if start is None:
+        return Excerpt("", truncated=False)
+    after = _line_start(body, count + 1, start)
+    more = after is not None
+    text = body[start:] if after is None else body[start : after - 1]
     if len(text) > READ_CHARS_MAX:
         raise ResponseTooLarge(
             f"These lines have {len(text)} characters; {READ_CHARS_MAX} are allowed. "
             "Ask for fewer lines, or page by characters.",
             chars_max=READ_CHARS_MAX,
         )
-    return Excerpt(text, more, next_line=end + 1 if more else None)
+    return Excerpt(text, more, next_line=first + count if more else None)
 
 
-@dataclass(frozen=True, slots=True)
+def _line_start(body: str, number: int, at: int = 0) -> int | None:
+    """Where the line of that number begins, counted from the one at `at`; None: there is none.
+
+    Block by block: a body may have ten million lines, and most of them are not asked for.
+    """
+    left = number - 1
+    while left > 0:
+        block = body.count("\n", at, at + _BLOCK_CHARS)
+        if block < left and at + _BLOCK_CHARS < len(body):
+            left -= block
+            at += _BLOCK_CHARS
+            continue
+        end = body.find("\n", at)
+        if end < 0:
+            return None
+        left -= 1
+        at = end + 1
+    return at
+
+
+@value
 class Page:
-    listing: Listing
+    items_json: str
+    count: int
     truncated: bool
     """The bytes allowed or the largest offset cut the page or the way to the next one."""
     next_offset: int | None
     next_cursor: str | None
-
-    @property
-    def items_json(self) -> str:
-        return self.listing.to_json()
-
-    @property
-    def count(self) -> int:
-        return self.listing.count
 
 
 def list_page(
@@ -123,19 +146,22 @@ def list_page(
     after = None if cursor is None else _read_cursor(cursor, prefix)
     listing = reader.documents.listing(prefix, after=after, offset=offset, limit=limit)
     page = _cut(listing, bytes_max)
-    next_offset = offset + page.count if page.has_more and cursor is None else None
+    count, has_more = page.count, page.has_more
+    next_offset = offset + count if has_more and cursor is None else None
     beyond = next_offset is not None and next_offset > LIST_OFFSET_MAX
     return Page(
-        listing=page,
-        truncated=page.count < listing.count or beyond,
+        page.to_json(),
+        count,
+        truncated=beyond or (page is not listing and count < listing.count),
         next_offset=None if beyond else next_offset,
-        next_cursor=_write_cursor(prefix, page.last_id) if page.has_more else None,
+        next_cursor=_write_cursor(prefix, page.last_id) if has_more else None,
     )
 
 
 def _cut(listing: Listing, bytes_max: int) -> Listing:
     """As much of the page as an answer of that size can hold."""
-    if len(listing.to_json().encode()) <= bytes_max:
+    text = listing.to_json()
+    if len(text) * _UTF8_BYTES_MAX <= bytes_max or len(text.encode()) <= bytes_max:
         return listing
     heads = listing.heads
     kept, size_bytes = 0, 0

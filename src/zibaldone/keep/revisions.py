@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from zibaldone.errors import NotFound
-from zibaldone.keep.commit import Actor, commit, next_instant_us, vector_status
+from zibaldone.keep.commit import Actor, Change, next_instant_us, vector_status
 from zibaldone.keep.update import require_revision
+from zibaldone.keep.writing import Edit, Seen
 from zibaldone.model.document import Document, Revision
 from zibaldone.store.port import Reader, Writer
+from zibaldone.text.chunk_changes import Checkpoint
 from zibaldone.text.difference import UnifiedDiff, unified_diff
 
 
@@ -25,14 +27,18 @@ def history(
 
 
 def revision(reader: Reader | Writer, document_id: str, number: int) -> Revision:
-    document = _known_document(reader, document_id)
+    return _revision_of(reader, _known_document(reader, document_id), number)
+
+
+def _revision_of(reader: Reader | Writer, document: Document, number: int) -> Revision:
     if number == document.revision:
         return _current(document)
     earlier = reader.revisions.get(document, number)
     if earlier is None:
         raise NotFound(
-            f"{document_id!r} has no revision {number}; its newest is {document.revision}.",
-            document_id=document_id,
+            f"{document.document_id!r} has no revision {number}; "
+            f"its newest is {document.revision}.",
+            document_id=document.document_id,
             revision=number,
             newest=document.revision,
         )
@@ -44,34 +50,38 @@ def diff(reader: Reader, document_id: str, older: int, newer: int) -> UnifiedDif
     return unified_diff(before.body, after.body, f"{document_id}@{older}", f"{document_id}@{newer}")
 
 
-def restore(
-    writer: Writer,
-    document_id: str,
-    number: int,
-    actor: Actor,
-    *,
-    last_known_revision: int | None = None,
-) -> Document:
+def restoring(
+    document_id: str, number: int, actor: Actor, *, last_known_revision: int | None = None
+) -> Edit[Change]:
     """Make an earlier state the newest revision; also brings back a deleted document."""
-    before = _known_document(writer, document_id)
-    require_revision(before, last_known_revision)
-    state = revision(writer, document_id, number)
-    after = replace(
-        before,
-        body=state.body,
-        title=state.title,
-        tags=state.tags,
-        mime=state.mime,
-        metadata=state.metadata,
-        revision=before.revision + 1,
-        updated_at_us=next_instant_us(before),
-        updated_by=actor.key_id,
-        operation="restore",
-        deleted_at_us=None,
-        vector_status=vector_status(document_id, state.body),
-        vector_error=None,
-    )
-    return commit(writer, before, after, actor)
+
+    def look(reader: Reader | Writer) -> Seen:
+        before = _known_document(reader, document_id)
+        require_revision(before, last_known_revision)
+        return Seen(before, _revision_of(reader, before, number))
+
+    def decide(seen: Seen, _: Checkpoint) -> Change:
+        before, state = seen.document, seen.revision
+        if before is None or state is None:
+            raise TypeError("`look` raises where there is nothing to restore")
+        after = replace(
+            before,
+            body=state.body,
+            title=state.title,
+            tags=state.tags,
+            mime=state.mime,
+            metadata=state.metadata,
+            revision=before.revision + 1,
+            updated_at_us=next_instant_us(before),
+            updated_by=actor.key_id,
+            operation="restore",
+            deleted_at_us=None,
+            vector_status=vector_status(document_id, state.body),
+            vector_error=None,
+        )
+        return Change(before, after)
+
+    return Edit(document_id, look, decide)
 
 
 def _known_document(reader: Reader | Writer, document_id: str) -> Document:

@@ -7,12 +7,22 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from zibaldone.errors import Conflict
-from zibaldone.keep.commit import Actor, commit, live_document, next_instant_us, vector_status
-from zibaldone.keep.metadata import merged
+from zibaldone.keep.commit import (
+    Actor,
+    Change,
+    commit,
+    live_document,
+    next_instant_us,
+    require_live,
+    vector_status,
+)
+from zibaldone.keep.metadata import check_given, merged
+from zibaldone.keep.writing import Edit, Seen
 from zibaldone.limits import Limits
 from zibaldone.model.document import Document, Operation
 from zibaldone.store.port import Writer
 from zibaldone.text import normalize
+from zibaldone.text.chunk_changes import Checkpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +50,36 @@ def update(
     before = live_document(writer, document_id)
     require_revision(before, last_known_revision)
     return commit(writer, before, changed(before, changes, actor, limits, operation), actor)
+
+
+def updating(
+    document_id: str,
+    changes: Changes,
+    actor: Actor,
+    limits: Limits,
+    *,
+    last_known_revision: int | None = None,
+) -> Edit[Change]:
+    """The same as an edit. Raises at once what can be said without the store."""
+    if changes.title is not None:
+        normalize.title(changes.title)
+    if changes.tags is not None:
+        normalize.tags(changes.tags)
+    if changes.body is not None:
+        normalize.body(changes.body, limits.document_body_bytes_max)
+    check_given(changes.metadata or {}, limits)
+
+    def decide(seen: Seen, _: Checkpoint) -> Change:
+        before = require_live(seen.document, document_id)
+        require_revision(before, last_known_revision)
+        return Change(before, changed(before, changes, actor, limits, "update"))
+
+    return Edit(
+        document_id,
+        look=lambda reader: Seen(reader.documents.get(document_id)),
+        decide=decide,
+        text_chars=len(changes.body or ""),
+    )
 
 
 def require_revision(document: Document, last_known_revision: int | None) -> None:

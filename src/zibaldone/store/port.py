@@ -28,10 +28,14 @@ all writers one by one, or repeats `work` is its own business. Readers never wai
 writers for readers.
 
 **Atomic and durable.** Everything `work` writes is stored, or nothing is. `write` returns when the
-commit would survive a power failure. A write that is cancelled before its turn never happens; one
-that has begun ends on its own, whether its caller still waits or not. An engine may put several
-writes into one commit; if one of them fails, the others are unaffected. A write has no deadline; it
-waits for other writers up to the limit `write_wait_seconds_max`, then raises StorageUnavailable.
+commit would survive a power failure. A write that is cancelled before its turn never happens. Once
+it has begun, `write` returns or raises what became of it in spite of a cancellation: who gives up
+at a deadline learns the truth. (`call_tool` then ends a task that was cancelled for another
+reason.) So nothing that takes long is computed in `work` (`keep/writing.py`), and this takes little
+longer than a commit. `upkeep` does not wait: what it began ends on its own. An engine may put
+several writes into one commit; if one of them fails, the others are unaffected. A write has no
+deadline; it waits for other writers up to the limit `write_wait_seconds_max`, then raises
+StorageUnavailable.
 
 **Retries.** `work` may run more than once: an engine repeats it after a serialization failure or a
 deadlock, and a commit may fail after `work` returned. So `work` has no side effects. It returns
@@ -51,7 +55,8 @@ that is cancelled leaves the queue at once, or is interrupted.
 ids. What is outside does not exist for it: reads leave it out, `insert` and `replace` raise
 Forbidden. The engine enforces this in its statements; nobody above does. API keys and the upkeep
 of `store/upkeep.py` belong to the operator and have no tenant. Methods that take a `Document` are
-given one that this transaction read or stored, so its `storage_key` is set and inside the tenant.
+given one that this transaction read or stored, so its `storage_key` is set and inside the tenant;
+`replace` may be given a `before` that an earlier transaction of the tenant read.
 
 **Values.** No text holds a NUL or an unpaired surrogate; ids, titles and tags are NFC. JSON values
 (metadata, `pk`, payloads, results) come back with the same keys in the same order and with the same
@@ -350,12 +355,13 @@ class ChunkReads(Protocol):
         """The name of the source of each of these documents; only of live ones."""
         ...
 
-
-class ChunkWrites(ChunkReads, Protocol):
     def stored(self, document: Document) -> list[StoredChunk]:
-        """What is stored of a document's chunks, in the order of their index. Locks them."""
+        """What is stored of a document's chunks, in the order of their index. A writer locks
+        them."""
         ...
 
+
+class ChunkWrites(ChunkReads, Protocol):
     def apply(self, document: Document, changes: ChunkChanges) -> None:
         """Remove, move and add chunks, each with a fixed number of statements.
 
@@ -368,13 +374,13 @@ class ChunkWrites(ChunkReads, Protocol):
         ...
 
 
-class SourceReads(Protocol):
+class SourceReads(SourceDefinitions, Protocol):
     def counts(self) -> list[SourceCounts]:
         """The sources that the caller can see, with what they hold for it, by id."""
         ...
 
 
-class SourceWrites(SourceReads, SourceDefinitions, Protocol):
+class SourceWrites(SourceReads, Protocol):
     """What a writer reads of sources. Only `SourceUpkeep` changes them."""
 
 

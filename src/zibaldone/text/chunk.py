@@ -24,6 +24,7 @@ _HEADING_LEVELS = 6
 _INDENT_CHARS_MAX = 64
 _CLUSTER_CHARS_MAX = 32
 _FINE_CHARS_MAX = 1 << 18
+_STEP_CHARS = 1 << 17
 _ZERO_WIDTH_JOINER = "\u200d"
 
 _BLANK_LINES = re.compile(r"\n(?:[ \t\r\f\v]*+\n)++")
@@ -112,7 +113,7 @@ def _cut_markdown(body: str, cutting: _Cutting) -> None:
         done = at = front.end()
         cutting.add_block(0, done)
     for _ in range(HEADINGS_MAX):
-        mark = _STRUCTURE.search(body, at)
+        mark = _next_mark(body, at)
         if mark is None:
             break
         start, at = mark.start(), _line_end(body, mark.end())
@@ -132,6 +133,19 @@ def _cut_markdown(body: str, cutting: _Cutting) -> None:
             continue  # a rule between paragraphs
         done = at
     cutting.add_paragraphs(done, len(body))
+
+
+def _next_mark(body: str, at: int) -> re.Match[str] | None:
+    """The next heading or fence, searched for in steps of whole lines.
+
+    Between two steps other threads run: over ten million lines one search takes a second.
+    """
+    while at < len(body):
+        end = body.find("\n", at + _STEP_CHARS) + 1 or len(body)
+        if mark := _STRUCTURE.search(body, at, end):
+            return mark
+        at = end
+    return None
 
 
 def _line_end(body: str, at: int) -> int:

@@ -17,7 +17,9 @@ from zibaldone.ingest.convert import Converter
 from zibaldone.ingest.fetch import Fetcher
 from zibaldone.jobs.runner import JobRunner
 from zibaldone.keep.commit import Actor
+from zibaldone.keep.writing import C, Edit, Preparation, write_edit
 from zibaldone.limits import TOOL_REQUEST_BYTES_MAX, Limits
+from zibaldone.model.document import Document
 from zibaldone.model.job import Schedule
 from zibaldone.store.port import Store
 
@@ -44,6 +46,7 @@ class Runtime:
     fetcher: Fetcher
     converter: Converter
     query_vectors: QueryVectors
+    preparation: Preparation
     embedder: Watched | None = None
     """None where there is no embedding model: keyword search only."""
     index: IndexWorker | None = None
@@ -62,6 +65,7 @@ class Runtime:
 
     def close(self) -> None:
         self.converter.close()
+        self.preparation.close()
         self.store.close()
         if self.embedder is not None:
             self.embedder.close()
@@ -97,6 +101,11 @@ class Call:
             params = {"progressToken": self.progress_token, "progress": done, "total": total}
             await self.notify("notifications/progress", {**params, "message": message})
 
+    async def write(self, edit: Edit[C]) -> tuple[Document, C]:
+        """Make the change, in the caller's name; the stored document and what was changed."""
+        runtime, tenant = self.runtime, self.principal.tenant
+        return await write_edit(runtime.store, runtime.preparation, tenant, edit, self.actor)
+
     def require_document(self, document_id: str) -> None:
         """For a handler that learns only while it runs which document it writes."""
         require_document(self.principal, document_id)
@@ -123,7 +132,7 @@ class ToolSpec(Generic[A, R]):
     idempotent: bool = False
     request_bytes_max: int | None = TOOL_REQUEST_BYTES_MAX
     """None: the limit of all requests, for tools that take the text of a document."""
-    seconds_max: float | None = None
+    seconds_max: float | Callable[[Limits], float] | None = None
     """None: the limit of all tools."""
     reports_progress: bool = False
     is_local: bool = False

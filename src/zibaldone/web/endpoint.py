@@ -98,8 +98,13 @@ class McpEndpoint:
             case "POST":
                 admission = await self._gate.admit(principal, scope, receive)
                 body = admission.body
-                call = Call(self._runtime, principal, request_id(scope), request_bytes=len(body))
                 try:
+                    if admission.has_waited:
+                        principal = await self._authenticator.authenticate(
+                            scope, self._surface.profile
+                        )
+                    id_ = request_id(scope)
+                    call = Call(self._runtime, principal, id_, request_bytes=len(body))
                     await self._post(scope, receive, send, call, body)
                 finally:
                     self._gate.leave(admission)

@@ -9,6 +9,7 @@ back.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter, deque
 from dataclasses import dataclass
 
@@ -27,6 +28,8 @@ from zibaldone.web.rate import Rate
 
 RETRY_AFTER_SECONDS = 1
 _BODILESS = frozenset({"GET", "HEAD", "DELETE"})
+_PROMPT_SECONDS = 0.05
+"""A body that took longer did not come with its headers."""
 
 
 @dataclass(slots=True)  # made for every request: frozen costs three times as much
@@ -35,6 +38,8 @@ class Admission:
 
     key_id: str
     body: bytes = b""
+    has_waited: bool = False
+    """The body took its time: the key may have been revoked meanwhile."""
     held_bytes: int = 0
 
 
@@ -51,10 +56,12 @@ class Gate:
 
     async def admit(self, principal: Principal, scope: HttpScope, receive: Receive) -> Admission:
         """Read the body, then take a place among those that run. Whoever is let in must `leave`."""
-        self._rate.count(principal.key_id)
-        admission = Admission(principal.key_id)
-        scope[KEY_ID_KEY] = principal.key_id
+        key_id = principal.key_id
+        self._rate.count(key_id)
+        admission = Admission(key_id)
+        scope[KEY_ID_KEY] = key_id
         if scope["method"] not in _BODILESS:
+            began_s = time.monotonic()
             part, has_more = await next_part(receive)
             if has_more:
                 await self._read_rest(admission, part, scope, receive)
@@ -62,8 +69,9 @@ class Gate:
                 raise payload_too_large(self._limits.request_body_bytes_max)
             else:
                 admission.body = part
+            admission.has_waited = time.monotonic() - began_s > _PROMPT_SECONDS
         try:
-            self._enter(admission.key_id)
+            self._enter(key_id)
         except TooManyRequests:
             self._release(admission)
             raise

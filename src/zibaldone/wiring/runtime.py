@@ -11,6 +11,7 @@ from zibaldone.index.worker import IndexWorker
 from zibaldone.ingest.convert import Converter
 from zibaldone.ingest.fetch import Fetcher
 from zibaldone.jobs.runner import JobRunner
+from zibaldone.keep.writing import Preparation
 from zibaldone.settings import Settings
 from zibaldone.store.open import open_store, store_url
 from zibaldone.tools.spec import Runtime
@@ -26,6 +27,7 @@ def build_runtime(settings: Settings) -> Runtime:
         store=store,
         limits=limits,
         query_vectors=QueryVectors(embedder),
+        preparation=Preparation(),
         embedder=embedder,
         index=index,
         jobs=JobRunner(store, {} if index is None else {REINDEX: reindex_kind(store, index)}),

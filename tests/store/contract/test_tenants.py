@@ -73,6 +73,7 @@ LOOKS: dict[str, Look] = {
     ),
     "chunks.source_names": lambda reader, _: reader.chunks.source_names([SECRET]),
     "chunks.documents_of": lambda reader, _: reader.chunks.documents_of(EVERY_KEY),
+    "chunks.stored": lambda reader, secret: reader.chunks.stored(secret),
     "chunks.views": lambda reader, _: reader.chunks.views(EVERY_KEY),
     "chunks.views_at": lambda reader, _: reader.chunks.views_at([(SECRET, 0)]),
     "sources.counts": lambda reader, _: [
@@ -166,6 +167,18 @@ def test_a_writer_changes_nothing_outside(kept: Kept, secret: Document, backend:
         kept.write(lambda writer: writer.documents.insert(secret), NEIGHBOUR)
     assert backend.query(EVERY_DOCUMENT) == before
     assert backend.query("SELECT count(*) FROM revisions") == [(2,)]
+
+
+def test_sources_of_another_namespace_are_not_even_named(kept: Kept, backend: Backend) -> None:
+    for number, namespace in enumerate(("home", "away"), 50):
+        backend.execute(
+            "INSERT INTO sources (source_id, namespace, name, kind, enabled, created_at_us) "
+            f"VALUES ({number}, '{namespace}', 'posts of {namespace}', 'database', 1, 0)"
+        )
+    for tenant, own in ((HOME, {"posts of home"}), (AWAY, {"posts of away"}), (Tenant(), set())):
+        for is_small in (False, True):
+            counts = kept.read(lambda reader: reader.sources.counts(), tenant, is_small=is_small)
+            assert {source.name for source in counts} == {"kb", *own}
 
 
 def test_an_audit_line_belongs_to_the_namespace_it_was_written_in(kept: Kept) -> None:

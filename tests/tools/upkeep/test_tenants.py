@@ -9,6 +9,7 @@ import httpx2 as httpx
 import pytest
 
 from tests.drivers.keys import Key, create_key
+from tests.drivers.mcp import Mcp
 from tests.drivers.rag import HASHED, sql, wait_until_indexed
 from tests.drivers.server import Server
 
@@ -29,7 +30,7 @@ class Tenants:
 
 @pytest.fixture(scope="module")
 def tenants(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tenants]:
-    """Each has documents that lost their vectors."""
+    """Each has a source of its own, and documents that lost their vectors."""
     data = tmp_path_factory.mktemp("upkeep") / "data"
     rights = ("--effect", "read", "--effect", "write", "--effect", "admin")
     keys = [
@@ -46,6 +47,11 @@ def tenants(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tenants]:
         wait_until_indexed(server)
         with sql(server) as raw:
             raw.execute("DELETE FROM vectors")
+            raw.execute(
+                "INSERT INTO sources (namespace, name, kind, enabled, created_at_us) VALUES"
+                " ('one', 'posts of one', 'database', 1, 0),"
+                " ('other', 'posts of other', 'database', 1, 0)"
+            )
         yield tenants
 
 
@@ -57,6 +63,17 @@ def test_only_documents_of_the_caller_are_named(tenants: Tenants) -> None:
     assert {name: sorted(found) for name, found in named.items()} == {
         "one": ["merger"], "other": ["closed/b", "open/a"], "f": ["open/a"],
     }  # fmt: skip
+
+
+def test_sources_of_others_are_not_shown(tenants: Tenants) -> None:
+    for key, own, docs in (
+        (tenants.one, "posts of one", 1), (tenants.other, "posts of other", 2),
+        (tenants.folder, "posts of other", 1),
+    ):  # fmt: skip
+        shown = Mcp(tenants.server.client, "/mcp-rag", headers=key.headers).call("rag.admin.stats")
+        assert [source["source_name"] for source in shown["sources"]] == ["kb", own]
+        assert [source["docs"] for source in shown["sources"]] == [docs, 0]
+        assert [source["chunks"] for source in shown["sources"]] == [docs, 0]
 
 
 def test_the_file_as_a_whole_is_counted(tenants: Tenants) -> None:

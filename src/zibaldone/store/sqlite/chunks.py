@@ -115,7 +115,9 @@ class Chunks:
         return {row[0]: row[1] for row in (rows.require(row, _ID_AND_NAME) for row in selected)}
 
     def stored(self, document: Document) -> list[StoredChunk]:
-        return self._table.stored(rows.storage_key(document))
+        values = {**range_values(self._tenant), "document_key": rows.storage_key(document)}
+        selected = self._raw.execute(_SQL["stored_visible"], values)
+        return [StoredChunk(*rows.require(row, _STORED)) for row in selected]
 
     def apply(self, document: Document, changes: ChunkChanges) -> None:
         self._table.apply(rows.storage_key(document), changes)

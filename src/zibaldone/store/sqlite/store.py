@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import Future
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
@@ -97,6 +98,18 @@ class Session:
         return ApiKeys(self._raw)
 
 
+async def _outcome(submitted: Future[T]) -> T:
+    """What becomes of a write. Cancelled before its turn, it never happens; after that the caller
+    waits for its end all the same: it was stored, or why not."""
+    waiting = asyncio.wrap_future(submitted)
+    while True:
+        try:
+            return await asyncio.shield(waiting)
+        except asyncio.CancelledError:
+            if submitted.cancel() or submitted.cancelled():
+                raise
+
+
 class SqliteStore:
     def __init__(self, path: Path, limits: Limits) -> None:
         self._path = path
@@ -140,9 +153,10 @@ class SqliteStore:
         )
 
     async def write(self, tenant: Tenant, work: Callable[[Writer], T]) -> T:
-        return await asyncio.wrap_future(
-            self._writer.submit(lambda raw: work(Session(raw, tenant, self._memory, self._quotas)))
+        submitted = self._writer.submit(
+            lambda raw: work(Session(raw, tenant, self._memory, self._quotas))
         )
+        return await _outcome(submitted)
 
     async def upkeep(self, work: Callable[[UpkeepPort], T], *, write: bool = True) -> T:
         if write:

@@ -140,16 +140,13 @@ async def handle_diff(call: Call, given: DocumentDiff) -> Diff:
 
 async def handle_restore(call: Call, given: RestoreDocument) -> Restored:
     document_id = normalize.document_id(given.path)
-    document = await call.runtime.store.write(
-        call.principal.tenant,
-        lambda writer: revisions.restore(
-            writer,
-            document_id,
-            given.revision,
-            call.actor,
-            last_known_revision=given.last_known_revision,
-        ),
+    edit = revisions.restoring(
+        document_id,
+        given.revision,
+        call.actor,
+        last_known_revision=given.last_known_revision,
     )
+    document, _ = await call.write(edit)
     return {
         "id": document_id,
         "status": "restored",

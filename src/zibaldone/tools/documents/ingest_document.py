@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from pydantic import AliasChoices, Field
 
-from zibaldone.errors import InvalidArgument
-from zibaldone.keep.create import NewDocument, create
+from zibaldone.errors import DeadlineExceeded, InvalidArgument
+from zibaldone.ingest.fetch import Fetched
+from zibaldone.keep.create import NewDocument, creation
 from zibaldone.model.extracted import Extracted
 from zibaldone.text import normalize
 from zibaldone.tools.documents.fields import Tags, Written
@@ -42,15 +44,9 @@ async def handle(call: Call, given: IngestDocument) -> Ingested:
         extracted, name = Extracted(given.text, "", "text/markdown"), given.path
         origin: dict[str, Any] = {}
     else:
-        await call.progress(0, 3, "fetching")
-        fetched = await call.runtime.fetcher.fetch(given.source or "")
-        await call.progress(1, 3, "extracting the text")
-        extracted = await call.runtime.converter.convert(
-            fetched.data, name=fetched.name, mime=fetched.mime
-        )
-        name = fetched.name
+        fetched, extracted = await _extracted(call, given.source or "")
         await call.progress(2, 3, "keeping it")
-        origin = {"origin": fetched.origin}
+        name, origin = fetched.name, {"origin": fetched.origin}
     document_id = normalize.document_id(given.path or f"ingested/{name}")
     call.require_document(document_id)  # of a path that is made from the file's name
     new = NewDocument(
@@ -61,16 +57,34 @@ async def handle(call: Call, given: IngestDocument) -> Ingested:
         mime=extracted.mime,
         metadata={**origin, **given.metadata},
     )
-    limits = call.runtime.limits
-    document, is_new = await call.runtime.store.write(
-        call.principal.tenant, lambda writer: create(writer, new, call.actor, limits, upsert=True)
-    )
+    edit = creation(new, call.actor, call.runtime.limits, upsert=True)
+    document, change = await call.write(edit)
     return {
         "id": document_id,
-        "status": "created" if is_new else "updated",
+        "status": "created" if change.is_new else "updated",
         "revision": document.revision,
         "content_length": len(extracted.text),
     }
+
+
+async def _extracted(call: Call, source: str) -> tuple[Fetched, Extracted]:
+    """A file and its text, both in the time for one file."""
+    runtime, seconds_max = call.runtime, call.runtime.limits.ingest_seconds_max
+    try:
+        async with asyncio.timeout(seconds_max):
+            await call.progress(0, 3, "fetching")
+            fetched = await runtime.fetcher.fetch(source)
+            await call.progress(1, 3, "extracting the text")
+            extracted = await runtime.converter.convert(
+                fetched.data, name=fetched.name, mime=fetched.mime
+            )
+            return fetched, extracted
+    except TimeoutError:
+        raise DeadlineExceeded(
+            f"The source was not read and converted within {seconds_max:g} seconds; nothing was "
+            "stored. Split it, or save it as text or Markdown.",
+            seconds_max=seconds_max,
+        ) from None
 
 
 TOOL = ToolSpec(
@@ -85,6 +99,7 @@ TOOL = ToolSpec(
     handler=handle,
     document=lambda given: given.path,
     request_bytes_max=None,
+    seconds_max=lambda limits: limits.ingest_seconds_max + limits.tool_seconds_max,
     idempotent=True,
     reports_progress=True,
 )

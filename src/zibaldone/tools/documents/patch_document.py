@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from zibaldone.errors import InvalidArgument
-from zibaldone.keep.patch import Replacement, patch
+from zibaldone.keep.patch import Replacement, patching
 from zibaldone.limits import PATCH_REPLACEMENTS_MAX
 from zibaldone.text import normalize
 from zibaldone.tools.documents.fields import DocumentPath, LastKnownRevision, Written
@@ -54,22 +54,19 @@ def _replacements(given: PatchDocument) -> list[Replacement]:
 async def handle(call: Call, given: PatchDocument) -> Patched:
     document_id = normalize.document_id(given.path)
     replacements = _replacements(given)
-    document, count = await call.runtime.store.write(
-        call.principal.tenant,
-        lambda writer: patch(
-            writer,
-            document_id,
-            replacements,
-            call.actor,
-            call.runtime.limits,
-            last_known_revision=given.last_known_revision,
-        ),
+    edit = patching(
+        document_id,
+        replacements,
+        call.actor,
+        call.runtime.limits,
+        last_known_revision=given.last_known_revision,
     )
+    document, change = await call.write(edit)
     return {
         "id": document_id,
         "status": "patched",
         "revision": document.revision,
-        "replaced": count,
+        "replaced": change.replaced,
     }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from zibaldone.errors import InvalidArgument
-from zibaldone.keep.update import Changes, update
+from zibaldone.keep.update import Changes, updating
 from zibaldone.text import normalize
 from zibaldone.tools.documents.fields import DocumentPath, LastKnownRevision, Mime, Tags, Written
 from zibaldone.tools.spec import Arguments, Call, ToolSpec
@@ -38,17 +38,14 @@ async def handle(call: Call, given: UpdateDocument) -> Written:
     )
     if changes == Changes():
         raise InvalidArgument("Nothing to change was given.", field="content")
-    document = await call.runtime.store.write(
-        call.principal.tenant,
-        lambda writer: update(
-            writer,
-            document_id,
-            changes,
-            call.actor,
-            call.runtime.limits,
-            last_known_revision=given.last_known_revision,
-        ),
+    edit = updating(
+        document_id,
+        changes,
+        call.actor,
+        call.runtime.limits,
+        last_known_revision=given.last_known_revision,
     )
+    document, _ = await call.write(edit)
     return {"id": document_id, "status": "updated", "revision": document.revision}
 
 

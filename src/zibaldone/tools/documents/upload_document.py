@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from zibaldone.keep.create import NewDocument, create
+from zibaldone.keep.create import NewDocument, creation
 from zibaldone.text import normalize
 from zibaldone.tools.documents.fields import DocumentPath, Mime, Tags, Written
 from zibaldone.tools.spec import Arguments, Call, ToolSpec
@@ -36,12 +36,9 @@ async def handle(call: Call, given: UploadDocument) -> Written:
         else normalize.prefix(given.parent_id, "parent_id"),
         metadata=given.metadata,
     )
-    limits = call.runtime.limits
-    document, is_new = await call.runtime.store.write(
-        call.principal.tenant,
-        lambda writer: create(writer, new, call.actor, limits, upsert=given.upsert),
-    )
-    status: Literal["created", "updated"] = "created" if is_new else "updated"
+    edit = creation(new, call.actor, call.runtime.limits, upsert=given.upsert)
+    document, change = await call.write(edit)
+    status: Literal["created", "updated"] = "created" if change.is_new else "updated"
     return {"id": document_id, "status": status, "revision": document.revision}
 
 

@@ -44,6 +44,14 @@ WHERE d.deleted_at_us IS NULL
 SELECT chunk_key, content_hash, chunk_index, start_char, end_char
 FROM chunks WHERE document_key = :document_key ORDER BY chunk_index;
 
+-- name: stored_visible
+-- The same for one tenant.
+SELECT c.chunk_key, c.content_hash, c.chunk_index, c.start_char, c.end_char
+FROM documents d CROSS JOIN chunks c USING (document_key)
+WHERE d.document_key = :document_key AND d.namespace = :namespace
+  AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
+ORDER BY c.chunk_index;
+
 -- name: insert
 -- A chunk that was not there before; its key comes back.
 INSERT INTO chunks (document_key, chunk_index, start_char, end_char, heading, body, content_hash)

@@ -1,0 +1,201 @@
+"""Write a change of a document so that what takes long happens before its transaction.
+
+Cutting a body of megabytes, comparing its chunks with those stored and making their terms takes
+seconds, in which no other write could run. So the change of a long document is decided on a
+snapshot and computed in a thread that ends when the caller gives up; the transaction only stores
+it, if the document and its chunks are still as they were. If not, the change is decided anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic, TypeVar
+
+from zibaldone.access.principal import Tenant
+from zibaldone.access.turns import TaskTurns, Turns
+from zibaldone.errors import Conflict
+from zibaldone.keep.commit import Actor, Change, Outdated, commit
+from zibaldone.limits import (
+    PREPARE_INLINE_CHARS_MAX,
+    PREPARE_THREADS,
+    PREPARE_THREADS_EXTRA,
+    PREPARE_TRIES_MAX,
+)
+from zibaldone.model.chunk import ChunkTerms, StoredChunk
+from zibaldone.model.chunking import Chunking
+from zibaldone.model.document import KB_SOURCE_ID, Document, Revision
+from zibaldone.store.port import Reader, Store, Writer
+from zibaldone.text.chunk import cut
+from zibaldone.text.chunk_changes import Checkpoint, WantedChunks, never_ends
+
+T = TypeVar("T")
+C = TypeVar("C", bound=Change)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a change is decided by."""
+
+    document: Document | None
+    revision: Revision | None = None
+    """The earlier one that is to come back."""
+
+    @property
+    def chars(self) -> int:
+        document_chars = 0 if self.document is None else len(self.document.body)
+        return max(document_chars, 0 if self.revision is None else len(self.revision.body))
+
+
+@dataclass(frozen=True, slots=True)
+class Edit(Generic[C]):
+    """A change that is still to be decided."""
+
+    document_id: str
+    look: Callable[[Reader | Writer], Seen]
+    decide: Callable[[Seen, Checkpoint], C]
+    """Pure; raises what is wrong with the change."""
+    text_chars: int = 0
+    """Of the text that it brings along."""
+
+
+class Stopped(Exception):
+    """Nobody waits for the work any more."""
+
+
+class Preparation:
+    """The threads in which long changes are computed: few, since they compete for one CPU.
+
+    A caller has one of them at a time, and there is one more for whoever has none.
+    """
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(
+            PREPARE_THREADS + PREPARE_THREADS_EXTRA, thread_name_prefix="zibaldone-prepare"
+        )
+        turns: Turns[asyncio.Future[None]] = Turns(PREPARE_THREADS, extra=PREPARE_THREADS_EXTRA)
+        self._turns = TaskTurns(turns)
+
+    async def run(self, work: Callable[[Checkpoint], T]) -> T:
+        """Run `work` in a thread. When the caller is cancelled, its next checkpoint raises."""
+        is_over = threading.Event()
+
+        def checkpoint() -> None:
+            if is_over.is_set():
+                raise Stopped
+
+        async with self._turns:
+            running = asyncio.get_running_loop().run_in_executor(self._threads, work, checkpoint)
+            try:
+                return await asyncio.shield(running)
+            except asyncio.CancelledError:
+                is_over.set()
+                await asyncio.gather(running, return_exceptions=True)  # then the place is free
+                raise
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def end_if_cancelled() -> None:
+    """End a task that was cancelled while it awaited a write: that returns all the same."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
+
+
+async def write_edit(
+    store: Store, preparation: Preparation, tenant: Tenant, edit: Edit[C], actor: Actor
+) -> tuple[Document, C]:
+    """The stored document, and the change that was made.
+
+    Conflict: others changed the document each time while this change was computed.
+    """
+    if edit.text_chars <= PREPARE_INLINE_CHARS_MAX:
+        try:
+            return await store.write(tenant, lambda writer: _decide_and_commit(writer, edit, actor))
+        except _TooLong:
+            end_if_cancelled()
+    terms: dict[bytes, ChunkTerms] = {}
+    for _ in range(PREPARE_TRIES_MAX):
+        base = await store.read(tenant, lambda reader: _base(reader, edit))
+        prepared = await preparation.run(partial(_prepare, edit, base, terms))
+        try:
+            document = await store.write(tenant, partial(_commit_prepared, prepared, actor))
+        except Outdated:
+            end_if_cancelled()
+        else:
+            return document, prepared.change
+    raise Conflict(
+        f"{edit.document_id!r} was changed by others {PREPARE_TRIES_MAX} times while this change "
+        "was computed; nothing was stored. Try again.",
+        document_id=edit.document_id,
+    )
+
+
+class _TooLong(Exception):
+    """Computing the change would hold up other writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """What a change and its chunks are computed from."""
+
+    seen: Seen
+    stored: Sequence[StoredChunk]
+    chunkings: Mapping[int, Chunking]
+    """By source: of a new document, and of the one that is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared(Generic[C]):
+    change: C
+    chunking: Chunking
+    chunks: WantedChunks
+
+
+def _decide_and_commit(writer: Writer, edit: Edit[C], actor: Actor) -> tuple[Document, C]:
+    seen = edit.look(writer)
+    if seen.chars > PREPARE_INLINE_CHARS_MAX:
+        raise _TooLong
+    change = edit.decide(seen, never_ends)
+    if len(change.after.body) > PREPARE_INLINE_CHARS_MAX:
+        raise _TooLong
+    return commit(writer, change.before, change.after, actor), change
+
+
+def _base(reader: Reader, edit: Edit[C]) -> _Base:
+    seen = edit.look(reader)
+    source_ids = {KB_SOURCE_ID}
+    stored: Sequence[StoredChunk] = ()
+    if seen.document is not None:
+        source_ids.add(seen.document.source_id)
+        stored = reader.chunks.stored(seen.document)
+    return _Base(seen, stored, {number: reader.sources.chunking(number) for number in source_ids})
+
+
+def _prepare(
+    edit: Edit[C], base: _Base, terms: dict[bytes, ChunkTerms], checkpoint: Checkpoint
+) -> _Prepared[C]:
+    """`terms`: what an earlier try made; this one adds to it."""
+    change = edit.decide(base.seen, checkpoint)
+    after = change.after
+    chunking = base.chunkings[after.source_id]
+    pieces = cut(after.body, after.mime, chunking)
+    chunks = WantedChunks.of(after.title, pieces, terms, checkpoint)
+    chunks.make_terms(base.stored, checkpoint)
+    return _Prepared(change, chunking, chunks)
+
+
+def _commit_prepared(prepared: _Prepared[C], actor: Actor, writer: Writer) -> Document:
+    before, after = prepared.change.before, prepared.change.after
+    if writer.sources.chunking(after.source_id) != prepared.chunking:
+        raise Outdated
+    try:
+        return commit(writer, before, after, actor, prepared=prepared.chunks)
+    except Conflict:
+        raise Outdated from None
