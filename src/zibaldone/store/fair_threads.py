@@ -50,17 +50,33 @@ class FairThreads:
 
         Cancelled, it leaves the queue at once; what already runs is interrupted if it can be.
         """
+        task = self._queue(work)
+        try:
+            return await asyncio.wrap_future(task.future)
+        except asyncio.CancelledError:
+            self._abandon(task)
+            raise
+
+    async def run_through(self, work: Callable[[Task[T]], T]) -> T:
+        """The same, but what has begun is awaited in spite of a cancellation."""
+        task = self._queue(work)
+        waiting = asyncio.wrap_future(task.future)
+        while True:
+            try:
+                return await asyncio.shield(waiting)
+            except asyncio.CancelledError:
+                if task.future.cancel() or task.future.cancelled():
+                    self._abandon(task)
+                    raise
+
+    def _queue(self, work: Callable[[Task[T]], T]) -> Task[T]:
         task = Task(current_share(), work, Future())
         with self._lock:
             if self._closed:
                 raise StorageUnavailable("The store is closed.")
             self._turns.add(task.share, task)
             self._hand_out()
-        try:
-            return await asyncio.wrap_future(task.future)
-        except asyncio.CancelledError:
-            self._abandon(task)
-            raise
+        return task
 
     def interruptible(self, task: Task[Any], interrupt: Callable[[], None] | None) -> None:
         """Say how the running task can be interrupted; None: not any more."""

@@ -103,7 +103,10 @@ class Chunks:
         return self._transaction.execute(_SQL[statement], {**range_values(self._tenant), **values})
 
     def stored(self, document: Document) -> list[StoredChunk]:
-        return self._table.stored(rows.storage_key(document))
+        key = rows.storage_key(document)
+        lock_documents(self._transaction, [key])
+        selected = self._select("stored_visible", {"document_key": key})
+        return [StoredChunk(*rows.require(row, _STORED)) for row in selected]
 
     def apply(self, document: Document, changes: ChunkChanges) -> None:
         self._table.apply(rows.storage_key(document), changes)

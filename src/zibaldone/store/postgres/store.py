@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -126,22 +126,20 @@ class PostgresStore:
         )
 
     async def write(self, tenant: Tenant, work: Callable[[Writer], T]) -> T:
-        return await self._write(
+        return await self._writers.run(
             lambda transaction: work(Session(transaction, tenant, self._quotas)),
             scopes.of_namespace(tenant.namespace),
+            to_the_end=True,
         )
 
     async def upkeep(self, work: Callable[[UpkeepPort], T], *, write: bool = True) -> T:
         if write:
-            return await self._write(
-                lambda transaction: work(Upkeep(transaction)), scopes.OF_UPKEEP
+            return await self._writers.run(
+                lambda transaction: work(Upkeep(transaction)), scopes.OF_UPKEEP, to_the_end=False
             )
         return await self._readers.run(
             lambda transaction: work(Upkeep(transaction)), scopes.OF_UPKEEP, _SWEEP_SECONDS_MAX
         )
-
-    async def _write(self, work: Callable[[Transaction], T], settings: Mapping[str, str]) -> T:
-        return await self._writers.run(work, settings)
 
     def _complete(self, transaction: Transaction) -> None:
         """Write what the parts of a transaction have added up."""

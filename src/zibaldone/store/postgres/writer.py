@@ -72,9 +72,17 @@ class Writers:
         """Why the last write that would have changed something was refused, if it was for lack of
         room or because only reads are taken."""
 
-    async def run(self, work: Callable[[Transaction], T], settings: Mapping[str, str]) -> T:
-        """`settings` are those of the transaction; see `scopes.py`."""
-        return await self._threads.run(lambda _: self.run_here(work, settings))
+    async def run(
+        self,
+        work: Callable[[Transaction], T],
+        settings: Mapping[str, str],
+        *,
+        to_the_end: bool,
+    ) -> T:
+        """`settings` are those of the transaction; see `scopes.py`. `to_the_end`: what has begun is
+        awaited in spite of a cancellation."""
+        run = self._threads.run_through if to_the_end else self._threads.run
+        return await run(lambda _: self.run_here(work, settings))
 
     def close(self) -> None:
         self._threads.close()

@@ -40,6 +40,14 @@ WHERE d.namespace = %(namespace)s AND d.document_id = ANY(%(document_ids)s::text
 SELECT chunk_key, content_hash, chunk_index, start_char, end_char
 FROM zibaldone.chunks WHERE document_key = %(document_key)s ORDER BY chunk_index;
 
+-- name: stored_visible
+-- The same for one tenant.
+SELECT c.chunk_key, c.content_hash, c.chunk_index, c.start_char, c.end_char
+FROM zibaldone.documents d JOIN zibaldone.chunks c USING (document_key)
+WHERE d.document_key = %(document_key)s AND d.namespace = %(namespace)s
+  AND d.document_id >= %(start)s AND (%(end)s::text IS NULL OR d.document_id < %(end)s)
+ORDER BY c.chunk_index;
+
 -- name: insert
 -- Chunks that were not there before; their keys come back with their places.
 INSERT INTO zibaldone.chunks (document_key, namespace, chunk_index, start_char, end_char, heading,
