@@ -33,7 +33,7 @@ _IDLE_SECONDS_MAX = 300.0
 """A connection that nobody used for so long is closed."""
 
 _CANCEL_SECONDS_MAX = 2.0
-"""For the server to be told. Then we close the connection from our side."""
+"""For the server to be told, and for it to stop. Then we close the connection from our side."""
 
 _log = logging.getLogger("zibaldone.store")
 
@@ -139,7 +139,7 @@ class Transaction:
         self._preamble_length = len(preamble)
         self._begun = False
         self._lock = threading.Lock()
-        self._over = False
+        self._over = threading.Event()
         self._cancelling: threading.Thread | None = None
 
     @property
@@ -200,18 +200,18 @@ class Transaction:
     def cancel(self) -> None:
         """Interrupt what runs; the connection is not used again."""
         with self._lock:
-            if self._over or self._cancelling is not None:
+            if self._over.is_set() or self._cancelling is not None:
                 return
             self._deadline_s = 0.0
             self._cancelling = threading.Thread(
-                target=_cancel, args=(self._raw,), name="zibaldone-cancel", daemon=True
+                target=_cancel, args=(self._raw, self._over), name="zibaldone-cancel", daemon=True
             )
             self._cancelling.start()
 
     def end(self) -> bool:
         """Nobody cancels it from here on. False: somebody did, so its connection is spent."""
         with self._lock:
-            self._over = True
+            self._over.set()
         if self._cancelling is None:
             return True
         self._cancelling.join()
@@ -232,11 +232,11 @@ def _rows(cursor: psycopg.Cursor[TupleRow]) -> list[TupleRow]:
     return cursor.fetchall() if cursor.description is not None else []
 
 
-def _cancel(raw: Raw) -> None:
-    try:
+def _cancel(raw: Raw, over: threading.Event) -> None:
+    with suppress(psycopg.Error):
         raw.cancel_safe(timeout=_CANCEL_SECONDS_MAX)
-    except psycopg.Error as problem:
-        _log.warning("a query could not be cancelled, its connection is closed: %s", problem)
+    if not over.wait(_CANCEL_SECONDS_MAX):
+        _log.warning("the server does not stop a query; its connection is closed")
         _shut(raw)
 
 
