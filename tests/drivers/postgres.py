@@ -38,7 +38,7 @@ class PostgresServer:
         """`passwords`: everybody but the superuser needs one."""
         self._passwords = passwords
         self._folder = Path(tempfile.mkdtemp(prefix="cp-pg-", dir=_memory()))
-        self._account = _account()
+        self._account = plain_account()
         if self._account is not None:
             os.chown(self._folder, self._account.pw_uid, self._account.pw_gid)
         self._programs = self._usable_programs()
@@ -178,7 +178,7 @@ def _memory() -> str | None:
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
-def _account() -> pwd.struct_passwd | None:
+def plain_account() -> pwd.struct_passwd | None:
     """Whose processes the server's are: ours, unless we are root."""
     return pwd.getpwnam("nobody") if os.geteuid() == 0 else None
 
@@ -195,7 +195,7 @@ class Databases:
     """Databases of their own for tests, each a copy of one that has the schema."""
 
     def __init__(self, url: str) -> None:
-        self._url = url
+        self.server_url = self._url = url
         self._made: set[str] = set()
         self._has_template = False
 
