@@ -13,10 +13,11 @@ import pytest
 
 from tests.store.backends import Postgres
 from tests.store.kept import ACTOR, EVERYTHING, Kept
-from zibaldone.errors import StorageUnavailable
+from zibaldone.errors import Conflict, StorageUnavailable
 from zibaldone.keep.create import NewDocument, create
 from zibaldone.limits import Limits
 from zibaldone.model.chunking import Chunking
+from zibaldone.model.document import Document
 from zibaldone.store.port import Store, Writer
 from zibaldone.store.postgres import scopes
 from zibaldone.store.postgres.connection import Transaction
@@ -120,6 +121,48 @@ def test_fifty_changes_of_one_document_by_three_servers_all_land(
         for store in stores[1:]:
             store.close()
     assert sorted(revisions) == list(range(2, 52))
+
+
+def test_a_body_is_always_that_of_its_revision(kept: Kept, tables: Postgres) -> None:
+    """Others replace it all the time, some of them by what an earlier transaction read."""
+    kept.create("a", "revision 1")
+    other = tables.open(Limits())
+    torn: list[tuple[int, str]] = []
+
+    def next_of(before: Document) -> Document:
+        number = before.revision + 1
+        return replace(before, revision=number, body=f"revision {number}")
+
+    def locked(writer: Writer) -> None:
+        before = writer.documents.get("a")
+        assert before is not None
+        if before.body != f"revision {before.revision}":
+            torn.append((before.revision, before.body))
+        writer.documents.replace(before, next_of(before))
+
+    async def unlocked(store: Store) -> None:
+        before = await store.read(EVERYTHING, lambda reader: reader.documents.get("a"))
+        assert before is not None
+        with suppress(Conflict):
+            await store.write(
+                EVERYTHING, lambda writer: writer.documents.replace(before, next_of(before))
+            )
+
+    async def run() -> None:
+        for _ in range(15):
+            await asyncio.gather(
+                *(store.write(EVERYTHING, locked) for store in (kept.store, other) * 3),
+                *(unlocked(store) for store in (kept.store, other) * 2),
+            )
+
+    try:
+        asyncio.run(run())
+    finally:
+        other.close()
+    assert torn == []
+    document = kept.known("a")
+    assert document.revision > 90
+    assert document.body == f"revision {document.revision}"
 
 
 def test_nobody_inserts_an_id_that_a_writer_found_missing(kept: Kept) -> None:

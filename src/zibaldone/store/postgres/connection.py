@@ -133,6 +133,10 @@ class Transaction:
         self.is_write = is_write
         self.totals: dict[str, Any] = {}
         """What parts of the engine add up, to be written once at the end."""
+        self.definitions: dict[int, tuple[str, str]] = {}
+        """Name and definition of sources that are locked, by source."""
+        self.new_documents: set[int] = set()
+        """Keys of documents that this transaction inserted and that have no chunks yet."""
         self._locked: set[object] = set()
         self._deadline_s = None if seconds_max is None else time.monotonic() + seconds_max
         self._deferred = list(preamble)
@@ -180,10 +184,6 @@ class Transaction:
         self.defer(sql, values)
         return True
 
-    def note_lock(self, name: object) -> None:
-        """Say that something is locked already by a statement that did more than that."""
-        self._locked.add(name)
-
     @property
     def has_statements(self) -> bool:
         """Whether there is anything to commit."""
@@ -218,9 +218,12 @@ class Transaction:
         return False
 
 
-def settings_statement(settings: Mapping[str, str]) -> Statement:
-    """Settings of the server for the length of a transaction, in one statement."""
-    calls: list[str] = []
+def settings_statement(settings: Mapping[str, str], *more: str) -> Statement:
+    """Settings of the server for the length of a transaction, in one statement.
+
+    `more`: further calls of set_config.
+    """
+    calls = list(more)
     values: dict[str, str] = {}
     for number, (name, value) in enumerate(settings.items()):
         calls.append(f"set_config(%(name{number})s, %(value{number})s, true)")
