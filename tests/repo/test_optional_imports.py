@@ -20,6 +20,10 @@ IMPORT_BY_NAME = {"extras.py", "cli/lazy.py", "model/vector.py"}
 """Modules that may call importlib: for extras, for our own commands, and for numpy."""
 
 
+PACKAGES_OF_EXTRAS = {"store/postgres/": "postgres"}
+"""Folders that need an extra altogether, and are imported after `extras.require` asked for it."""
+
+
 def distributions(requirements: list[str]) -> set[str]:
     return {_normal(re.split(r"[^\w.-]", requirement)[0]) for requirement in requirements}
 
@@ -46,6 +50,12 @@ def imported(tree: ast.AST) -> Iterator[str]:
             yield node.module
 
 
+def imported_here(statement: ast.stmt) -> Iterator[str]:
+    """What one statement of a module imports, unless it is put off into a function."""
+    if not isinstance(statement, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
+        yield from imported(statement)
+
+
 def imported_by_name(tree: ast.AST) -> Iterator[str]:
     """Arguments of import_module and the like, but for modules of Python itself."""
     for node in ast.walk(tree):
@@ -65,8 +75,14 @@ def required_from_extras(tree: ast.AST) -> Iterator[tuple[str, str]]:
 
 
 def faults_of(file: str, code: str) -> list[str]:
-    required = distributions(PROJECT["dependencies"])
     optional = PROJECT["optional-dependencies"]
+    required = distributions(PROJECT["dependencies"]).union(
+        *(
+            distributions(optional[extra])
+            for folder, extra in PACKAGES_OF_EXTRAS.items()
+            if file.startswith(folder)
+        )
+    )
     tree = ast.parse(code)
     faults = [
         f"{name} is no required library"
@@ -93,7 +109,20 @@ def test_optional_libraries_come_through_extras(file: Path) -> None:
     assert faults_of(file.relative_to(PACKAGE).as_posix(), file.read_text(encoding="utf-8")) == []
 
 
+@pytest.mark.parametrize("folder", PACKAGES_OF_EXTRAS)
+def test_packages_of_extras_are_imported_where_the_extra_was_asked_for(folder: str) -> None:
+    package = f"zibaldone.{folder.strip('/').replace('/', '.')}"
+    for file in modules():
+        name = file.relative_to(PACKAGE).as_posix()
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        top_level = {module for statement in tree.body for module in imported_here(statement)}
+        if not name.startswith(folder):
+            assert not [module for module in top_level if module.startswith(package)], name
+
+
 def test_what_is_refused() -> None:
+    assert faults_of("store/postgres/a.py", "import psycopg") == []
+    assert faults_of("store/a.py", "import psycopg") == ["psycopg is no required library"]
     assert faults_of("a.py", "def f():\n    import httpx2") == ["httpx2 is no required library"]
     assert faults_of("a.py", "importlib.import_module('a.b')") == ["imports 'a.b' by name"]
     assert faults_of("a.py", "import_module(name)") == ["imports name by name"]

@@ -9,10 +9,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import apsw
+import orjson
+import psycopg
 
+from tests.drivers.postgres import databases
 from zibaldone.limits import Limits
 from zibaldone.store.open import DATABASE_NAME, open_store, store_url
 from zibaldone.store.port import Store
+from zibaldone.store.postgres.store import PostgresStore
 
 
 class Backend(Protocol):
@@ -32,6 +36,10 @@ class Backend(Protocol):
 
     def forget_vector_changes(self, kept: int) -> None:
         """Cut the log by which processes follow each other's vectors to its newest entries."""
+        ...
+
+    def close(self) -> None:
+        """Remove what the folder does not hold."""
         ...
 
 
@@ -76,6 +84,56 @@ class Sqlite:
             "DELETE FROM vector_changes WHERE change_key <= "
             f"(SELECT max(change_key) FROM vector_changes) - {kept}"
         )
+
+    def close(self) -> None:
+        pass
+
+
+@dataclass(frozen=True, slots=True)
+class Postgres:
+    """A database for each folder. A note in the folder says which one, to other processes too."""
+
+    folder: Path
+
+    def _places(self) -> dict[str, str]:
+        note = self.folder / "postgres.json"
+        if not note.exists():
+            name = databases().create()
+            urls = {"url": databases().url(name), "admin_url": databases().admin_url(name)}
+            note.write_bytes(orjson.dumps({"name": name, **urls}))
+        places: dict[str, str] = orjson.loads(note.read_bytes())
+        return places
+
+    @property
+    def url(self) -> str:
+        return self._places()["url"]
+
+    def open(self, limits: Limits) -> Store:
+        return PostgresStore(self.url, limits)
+
+    @contextmanager
+    def connection(self) -> Iterator[psycopg.Connection]:
+        """The tables as a superuser sees them."""
+        with psycopg.connect(self._places()["admin_url"], autocommit=True) as raw:
+            raw.execute("SET search_path = zibaldone, public")
+            yield raw
+
+    def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        with self.connection() as raw:
+            return raw.execute(sql.replace("?", "%s").encode(), values or None).fetchall()
+
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> None:
+        with self.connection() as raw:
+            raw.execute(sql.replace("?", "%s").encode(), values or None)
+
+    def indexed_chunks(self) -> int:
+        raise NotImplementedError
+
+    def forget_vector_changes(self, kept: int) -> None:
+        """There is no such log: vectors are searched where they are stored."""
+
+    def close(self) -> None:
+        databases().drop(self._places()["name"])
 
 
 BACKENDS: dict[str, Callable[[Path], Backend]] = {"sqlite": Sqlite}

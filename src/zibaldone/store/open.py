@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from zibaldone.errors import ConfigurationError
+from zibaldone import extras
+from zibaldone.errors import ConfigurationError, NotConfigured
 from zibaldone.limits import Limits
 from zibaldone.store.port import Store, StorePlace
 from zibaldone.store.sqlite.place import place_of
@@ -24,25 +25,54 @@ def store_url(data: Path, url: str = "") -> str:
     return f"sqlite://{path}" if path.startswith("/") else f"sqlite:{path}"
 
 
+_HAS_POSTGRES = False
+"""The engine is in `store/postgres/`, but cannot search yet."""
+
+
 def open_store(url: str, limits: Limits) -> Store:
     """Open the store at a path, `sqlite:PATH` or `postgresql://…`, and make it if it is new."""
+    if _is_postgres(url):
+        from zibaldone.store.postgres.store import PostgresStore
+
+        return PostgresStore(url, limits)
     return SqliteStore(_sqlite_path(url), limits)
 
 
 def inspect_store(url: str) -> StorePlace:
     """Look at a store without opening it; nothing is made or changed."""
+    if _is_postgres(url):
+        from zibaldone.store.postgres.address import Address
+        from zibaldone.store.postgres.place import place_of as postgres_place
+
+        return postgres_place(Address.parse(url))
     return place_of(_sqlite_path(url))
 
 
-def _sqlite_path(url: str) -> Path:
+def _scheme(url: str) -> str:
     match = _SCHEME.match(url)
-    scheme = match[1].lower() if match else ""
-    # What follows the scheme may hold a password, so that no message repeats it.
-    if scheme in ("postgresql", "postgres"):
+    return match[1].lower() if match else ""
+
+
+def _is_postgres(url: str) -> bool:
+    """Whether the URL asks for PostgreSQL; ConfigurationError if that is not to be had."""
+    if _scheme(url) not in ("postgresql", "postgres"):
+        return False
+    if not _HAS_POSTGRES:
         raise ConfigurationError(
             "store: the PostgreSQL engine is not part of this version. "
             "Give the path of an SQLite file, or leave it empty."
         )
+    try:
+        extras.require("postgres", "psycopg")
+    except NotConfigured as problem:
+        raise ConfigurationError(f"store: {problem.message}") from problem
+    return True
+
+
+def _sqlite_path(url: str) -> Path:
+    match = _SCHEME.match(url)
+    scheme = _scheme(url)
+    # What follows the scheme may hold a password, so that no message repeats it.
     if scheme not in ("", "sqlite"):
         raise ConfigurationError(
             f"store: there is no engine for {scheme}: URLs. Give a path or sqlite:PATH."

@@ -15,15 +15,17 @@ enabled, cut by the default `Chunking`. No call of the contract adds or removes 
 the result of the call. Decisions are made in `work`, waiting is done by the store. An exception in
 `work` undoes the transaction and reaches the caller unchanged.
 
-**Isolation.** All reads of one transaction see one snapshot. It has every write that was
-acknowledged before the transaction began, in this process or another. A writer also sees its own
-writes, by id, in lists and in searches. What a writer reads by id (`documents.get`,
-`sources.chunking`, `chunks.stored`) is locked until it commits: nobody else changes it in between,
-so a writer may decide by what it read. That holds for an id that does not exist, too: nobody else
-inserts it meanwhile. Lists, searches and counts lock nothing. Two writers of one document run one
-after the other, and neither sees a Conflict for it: the second reads what the first wrote. Whether
-an engine locks rows, runs all writers one by one, or repeats `work` is its own business. Readers
-never wait for writers, nor writers for readers.
+**Isolation.** All reads of a read transaction see one snapshot. It has every write that was
+acknowledged before the transaction began, in this process or another. A writer sees at least as
+much, and its own writes, by id, in lists and in searches. What a writer reads by id
+(`documents.get`, `sources.chunking`, `chunks.stored`; in upkeep also `sources.texts` and
+`sources.chunking_version`) is locked until it commits: nobody else changes it in between, so a
+writer may decide by what it read. That holds for an id that does not exist, too: nobody else
+inserts it meanwhile. Lists, searches and counts of a writer lock nothing, and two of them may see
+what others committed in between. Two writers of one document run one after the other, and neither
+sees a Conflict for it: the second reads what the first wrote. Whether an engine locks rows, runs
+all writers one by one, or repeats `work` is its own business. Readers never wait for writers, nor
+writers for readers.
 
 **Atomic and durable.** Everything `work` writes is stored, or nothing is. `write` returns when the
 commit would survive a power failure. A write that is cancelled before its turn never happens. Once
@@ -84,7 +86,8 @@ interrupted at its deadline, also in the middle of a statement.
     QuotaExceeded        the namespace would hold more than it may; nothing was stored
     StorageFull          no room; what was stored is intact
     StorageReadOnly      the user may not write
-    StorageUnavailable   closed, locked by others for too long, or unreachable: try again
+    StorageUnavailable   closed, locked by others for too long, or unreachable: try again. Where
+                         `outcome` is "unknown" the write may have happened
     StorageCorrupt       what was read cannot be what was written
     VectorsUnavailable   vectors cannot be searched now; keywords can
     ConfigurationError   at opening only: the place, its version or its owner is wrong

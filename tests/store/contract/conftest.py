@@ -11,8 +11,10 @@ from zibaldone.limits import Limits
 
 
 @pytest.fixture(params=BACKENDS)
-def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Backend:
-    return BACKENDS[request.param](tmp_path)
+def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
+    opened = BACKENDS[request.param](tmp_path)
+    yield opened
+    opened.close()
 
 
 @pytest.fixture

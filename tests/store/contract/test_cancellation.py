@@ -8,7 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.store.contract.test_fairness import SHARES_ENOUGH
 from tests.store.kept import ACTOR, EVERYTHING, Kept
+from zibaldone.access.share import SHARE
 from zibaldone.errors import NotFound
 from zibaldone.keep.create import NewDocument, create
 from zibaldone.keep.delete import delete
@@ -59,10 +61,17 @@ def test_one_that_has_begun_may_still_fail(kept: Kept) -> None:
 
 def test_one_that_waits_behind_it_never_happens(kept: Kept) -> None:
     held = Held(lambda writer: create(writer, NewDocument("held", "text"), ACTOR, kept.limits)[0])
+    over = threading.Event()
+
+    async def hold_a_writer(share: str) -> None:
+        SHARE.set(share)
+        await kept.store.write(EVERYTHING, lambda _: over.wait(20))
 
     async def run() -> None:
         first = asyncio.create_task(kept.store.write(EVERYTHING, held))
         await asyncio.to_thread(held.begun.wait, 20)
+        others = [asyncio.create_task(hold_a_writer(str(n))) for n in range(SHARES_ENOUGH)]
+        await asyncio.sleep(0.2)
         new = NewDocument("waiting", "text")
         second = asyncio.create_task(
             kept.store.write(EVERYTHING, lambda writer: create(writer, new, ACTOR, kept.limits))
@@ -72,7 +81,8 @@ def test_one_that_waits_behind_it_never_happens(kept: Kept) -> None:
         with pytest.raises(asyncio.CancelledError):
             await second
         held.released.set()
-        await first
+        over.set()
+        await asyncio.gather(first, *others)
 
     asyncio.run(run())
     assert kept.ids() == ["held"]

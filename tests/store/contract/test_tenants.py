@@ -31,6 +31,7 @@ SECRET_JOB = "0" * 26
 MODEL = Hashed()
 GIRAFFE = MODEL.embed(["giraffe"])[0]
 EVERY_KEY = range(1, 9)
+EVERY_DOCUMENT = "SELECT * FROM documents JOIN bodies USING (document_key) ORDER BY document_key"
 
 
 @pytest.fixture
@@ -157,14 +158,14 @@ def test_a_writer_reads_no_further_than_a_reader(kept: Kept, secret: Document) -
 
 
 def test_a_writer_changes_nothing_outside(kept: Kept, secret: Document, backend: Backend) -> None:
-    before = backend.query("SELECT * FROM documents, bodies USING (document_key)")
+    before = backend.query(EVERY_DOCUMENT)
     with pytest.raises(Conflict):
         kept.write(lambda writer: writer.documents.replace(secret, secret), AWAY)
     with pytest.raises(Forbidden):
         kept.write(lambda writer: writer.documents.replace(secret, secret), NEIGHBOUR)
     with pytest.raises(Forbidden):
         kept.write(lambda writer: writer.documents.insert(secret), NEIGHBOUR)
-    assert backend.query("SELECT * FROM documents, bodies USING (document_key)") == before
+    assert backend.query(EVERY_DOCUMENT) == before
     assert backend.query("SELECT count(*) FROM revisions") == [(2,)]
 
 

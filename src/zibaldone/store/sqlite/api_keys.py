@@ -6,8 +6,7 @@ import apsw
 import orjson
 
 from zibaldone.access.key import ApiKey
-from zibaldone.store import statements
-from zibaldone.store.sqlite import rows
+from zibaldone.store import rows, statements
 
 _SQL = statements.load("zibaldone.store.sqlite", "api_keys.sql")
 

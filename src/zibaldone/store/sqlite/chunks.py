@@ -10,14 +10,13 @@ import orjson
 from zibaldone.access.principal import Tenant
 from zibaldone.model.chunk import ChunkChanges, ChunkView, StoredChunk
 from zibaldone.model.document import Document
-from zibaldone.store import statements
-from zibaldone.store.sqlite import rows, vector_log
-from zibaldone.store.sqlite.filters import range_values
+from zibaldone.store import rows, statements
+from zibaldone.store.sqlite import vector_log
 from zibaldone.store.sqlite.match import column_text
+from zibaldone.store.tenants import range_values
 
 _ID_AND_NAME: rows.Kinds = (str, str)
 _KEY_AND_ID: rows.Kinds = (int, str)
-_VIEW: rows.Kinds = (int, str, int, str, str, str, int, int, str, str, str)
 _STORED: rows.Kinds = (int, bytes, int, int, int)
 
 _SQL = statements.load("zibaldone.store.sqlite", "chunks.sql")
@@ -103,7 +102,7 @@ class Chunks:
 
     def _views(self, statement: str, values: dict[str, str]) -> list[ChunkView]:
         selected = self._raw.execute(_SQL[statement], {**range_values(self._tenant), **values})
-        return [_view(rows.require(row, _VIEW)) for row in selected]
+        return [rows.chunk_view(row) for row in selected]
 
     def documents_of(self, chunk_keys: Iterable[int]) -> dict[int, str]:
         values = {**range_values(self._tenant), "chunk_keys": _listed(chunk_keys)}
@@ -126,20 +125,3 @@ class Chunks:
 
 def _listed(values: Iterable[object]) -> str:
     return orjson.dumps(list(values)).decode()
-
-
-def _view(row: rows.Row) -> ChunkView:
-    key, document_id, index, title, heading, text, start, source_id, source, metadata, tags = row
-    return ChunkView(
-        chunk_key=key,
-        document_id=document_id,
-        chunk_index=index,
-        title=title,
-        heading=heading,
-        text=text,
-        start=start,
-        source_id=source_id,
-        source_name=source,
-        metadata=orjson.loads(metadata),
-        tags=rows.tags(tags),
-    )

@@ -9,15 +9,17 @@ from typing import Any, Literal, NamedTuple
 import apsw
 
 from zibaldone.access.principal import Tenant
-from zibaldone.errors import Conflict, Forbidden
+from zibaldone.errors import Conflict
 from zibaldone.model.document import Document, DocumentHead, DocumentPart, Revision
 from zibaldone.model.facets import Facets
-from zibaldone.store import statements
+from zibaldone.store import rows, statements
 from zibaldone.store.port import Listing
-from zibaldone.store.sqlite import rows
-from zibaldone.store.sqlite.faults import UnreadableRowError, extended_code
-from zibaldone.store.sqlite.filters import visible_range
-from zibaldone.store.sqlite.usage import Quotas, add_usage, revision_bytes, text_bytes
+from zibaldone.store.quotas import Quotas, revision_bytes, text_bytes
+from zibaldone.store.rows import UnreadableRowError
+from zibaldone.store.sqlite.faults import extended_code
+from zibaldone.store.sqlite.listing import listing
+from zibaldone.store.sqlite.usage import add_usage
+from zibaldone.store.tenants import require_visible, tenant_values, visible_range
 
 _SQL = statements.load("zibaldone.store.sqlite", "documents.sql")
 _REVISIONS = statements.load("zibaldone.store.sqlite", "revisions.sql")
@@ -47,7 +49,7 @@ class Documents:
     def get(self, document_id: str) -> Document | None:
         row = self._raw.execute(
             _SQL["get"],
-            {**rows.tenant_values(self._tenant), "document_id": document_id},
+            {**tenant_values(self._tenant), "document_id": document_id},
         ).fetchone()
         return None if row is None else rows.document(row)
 
@@ -55,7 +57,7 @@ class Documents:
         row = self._raw.execute(
             _SQL["peek"],
             {
-                **rows.tenant_values(self._tenant),
+                **tenant_values(self._tenant),
                 "document_id": document_id,
                 "chars_max": max(chars_max, _SHORT_CHARS),
             },
@@ -101,7 +103,7 @@ class Documents:
             ).get
         except apsw.SQLError as problem:  # the statement is right, so a value in it is not
             raise UnreadableRowError(str(problem)) from problem
-        return rows.listing(row)
+        return listing(row)
 
     def _place(self, prefix: str, after: str | None, offset: int) -> _Place | None:
         """Where a page starts and the list ends; None where it has nothing to show."""
@@ -134,7 +136,7 @@ class Documents:
         return {"namespace": self._tenant.namespace, "start": start, "end": end}
 
     def insert(self, document: Document) -> Document:
-        self._require_visible(document)
+        require_visible(self._tenant, document)
         values = {**rows.document_values(document), "namespace": self._tenant.namespace}
         try:
             key = self._raw.execute(_SQL["insert"], values).get
@@ -156,7 +158,7 @@ class Documents:
         return replace(document, storage_key=key)
 
     def replace(self, before: Document, after: Document) -> Document:
-        self._require_visible(before)
+        require_visible(self._tenant, before)
         key = before.storage_key
         values = {
             **rows.document_values(after),
@@ -171,7 +173,7 @@ class Documents:
                 document_id=before.document_id,
                 expected=before.revision,
             )
-        revision = _revision_values(before)
+        revision = rows.revision_values(before)
         self._raw.execute(_REVISIONS["add"], revision)
         if after.body != before.body:
             self._raw.execute(_SQL["replace_body"], {"document_key": key, "body": after.body})
@@ -207,13 +209,6 @@ class Documents:
                 _SQL["put_tag"], [{"document_key": key, "tag": tag} for tag in facets.tags]
             )
 
-    def _require_visible(self, document: Document) -> None:
-        if not document.document_id.startswith(self._tenant.prefix):
-            raise Forbidden(
-                f"{document.document_id!r} is outside {self._tenant.prefix!r}.",
-                allowed_prefix=self._tenant.prefix,
-            )
-
 
 class Revisions:
     def __init__(self, raw: apsw.Connection, tenant: Tenant) -> None:
@@ -238,20 +233,4 @@ class Revisions:
         return None if row is None else rows.revision(document.document_id, row)
 
     def _values(self, document: Document) -> dict[str, Any]:
-        return {**rows.tenant_values(self._tenant), "document_key": document.storage_key}
-
-
-def _revision_values(document: Document) -> dict[str, Any]:
-    return {
-        "document_key": document.storage_key,
-        "revision": document.revision,
-        "title": document.title,
-        "tags": rows.dumps(document.tags),
-        "mime": document.mime,
-        "metadata": rows.dumps(document.metadata),
-        "content_chars": len(document.body),
-        "written_at_us": document.updated_at_us,
-        "written_by": document.updated_by,
-        "operation": document.operation,
-        "body": rows.pack(document.body),
-    }
+        return {**tenant_values(self._tenant), "document_key": document.storage_key}

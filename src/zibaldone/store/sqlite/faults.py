@@ -23,11 +23,7 @@ from zibaldone.errors import (
     StorageUnavailable,
     ZibaldoneError,
 )
-
-
-class UnreadableRowError(Exception):
-    """A row that cannot be what was written."""
-
+from zibaldone.store.rows import UnreadableRowError
 
 _UNDECODABLE = (UnicodeDecodeError, orjson.JSONDecodeError, zlib.error, UnreadableRowError)
 """What reading a damaged value ends in: SQLite keeps no checksum of what is in a page."""

@@ -9,24 +9,7 @@ import orjson
 
 from zibaldone.access.principal import Tenant
 from zibaldone.model.query import Filter
-from zibaldone.text.normalize import prefix_end
-
-
-def visible_range(tenant: Tenant, prefix: str) -> tuple[str, str | None] | None:
-    """The range of ids that is both asked for and visible; None when there is none."""
-    start = max(prefix, tenant.prefix, key=len)
-    if not (start.startswith(prefix) and start.startswith(tenant.prefix)):
-        return None
-    return start, prefix_end(start)
-
-
-def range_values(tenant: Tenant) -> dict[str, Any]:
-    """What the caller can see at all."""
-    return {
-        "namespace": tenant.namespace,
-        "start": tenant.prefix,
-        "end": prefix_end(tenant.prefix),
-    }
+from zibaldone.store.tenants import visible_range
 
 
 def filter_values(tenant: Tenant, wanted: Filter) -> dict[str, Any] | None:

@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import apsw
-import orjson
 
 from zibaldone.access.principal import Tenant
-from zibaldone.model.job import DOCUMENT_KINDS, STATES, Job, JobState, NewJob, Progress
-from zibaldone.store import statements
-from zibaldone.store.sqlite import rows
+from zibaldone.model.job import DOCUMENT_KINDS, STATES, Job, JobState, NewJob
+from zibaldone.store import job_rows, rows, statements
+from zibaldone.store.tenants import tenant_values
 
 _SQL = statements.load("zibaldone.store.sqlite", "jobs.sql")
 
 _DOCUMENT_KINDS = rows.dumps(sorted(DOCUMENT_KINDS))
 _AFTER_EVERY_ID = "~"
 """Ids are hexadecimal."""
-
-_FLOAT_OR_NONE = (float, type(None))
-_JOB: rows.Kinds = (
-    *(str, str, int, rows.TEXT_OR_NONE, int, int, rows.INT_OR_NONE, rows.INT_OR_NONE, int, int),
-    *(int, _FLOAT_OR_NONE, _FLOAT_OR_NONE, rows.TEXT_OR_NONE, rows.TEXT_OR_NONE),
-    *(rows.TEXT_OR_NONE, rows.TEXT_OR_NONE, int),
-)
 
 
 class Jobs:
@@ -34,7 +25,7 @@ class Jobs:
 
     def get(self, job_id: str) -> Job | None:
         row = self.row(job_id)
-        return None if row is None else _job(row)
+        return None if row is None else job_rows.job(row)
 
     def page(
         self,
@@ -45,7 +36,7 @@ class Jobs:
         after: str | None = None,
     ) -> list[Job]:
         values = {
-            **rows.tenant_values(self._tenant),
+            **tenant_values(self._tenant),
             "document_kinds": _DOCUMENT_KINDS,
             "kind": kind,
             "state": None if state is None else STATES.index(state),
@@ -55,11 +46,11 @@ class Jobs:
         statement = "page" if state in (None, "queued") else "page_ended"
         if state == "running":
             statement = "page_running"
-        return [_job(row) for row in self._raw.execute(_SQL[statement], values)]
+        return [job_rows.job(row) for row in self._raw.execute(_SQL[statement], values)]
 
     def row(self, job_id: str) -> rows.Row | None:
         values = {
-            **rows.tenant_values(self._tenant),
+            **tenant_values(self._tenant),
             "document_kinds": _DOCUMENT_KINDS,
             "job_id": job_id,
         }
@@ -94,16 +85,7 @@ class Queue:
 
 def add_job(raw: apsw.Connection, job: NewJob, namespace: str, prefix: str) -> str:
     """The new job's id, or that of the one that has its unique key."""
-    values = {
-        "job_id": job.job_id,
-        "kind": job.kind,
-        "namespace": namespace,
-        "prefix": prefix,
-        "subject": job.subject,
-        "created_at_us": job.created_at_us,
-        "not_before_us": job.not_before_us,
-        "payload": None if job.payload is None else rows.dumps(job.payload),
-    }
+    values = job_rows.new_values(job, namespace, prefix)
     if job.unique_key is None:
         raw.execute(_SQL["add"], values)
         return job.job_id
@@ -113,29 +95,3 @@ def add_job(raw: apsw.Connection, job: NewJob, namespace: str, prefix: str) -> s
     values = {"namespace": namespace, "kind": job.kind, "unique_key": job.unique_key}
     job_id: str = raw.execute(_SQL["active_id"], values).get
     return job_id
-
-
-def _job(row: rows.Row) -> Job:
-    rows.require(row, _JOB)
-    done, total, message, payload, result, error = row[11:17]
-    return Job(
-        job_id=row[0],
-        kind=row[1],
-        state=STATES[row[2]],
-        subject=row[3],
-        created_at_us=row[4],
-        not_before_us=row[5],
-        started_at_us=row[6],
-        finished_at_us=row[7],
-        attempts=row[8],
-        crashes=row[9],
-        cancel_requested=bool(row[10]),
-        progress=None if done is None else Progress(done, total, message or ""),
-        payload=payload_of(payload),
-        result=None if result is None else orjson.loads(result),
-        error=error,
-    )
-
-
-def payload_of(stored: str | None) -> dict[str, Any]:
-    return {} if stored is None else rows.loads(stored, dict)

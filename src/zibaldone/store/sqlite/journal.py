@@ -5,9 +5,9 @@ from __future__ import annotations
 import apsw
 
 from zibaldone.access.principal import Tenant
-from zibaldone.store import statements
+from zibaldone.store import rows, statements
 from zibaldone.store.port import AuditEntry
-from zibaldone.store.sqlite import rows
+from zibaldone.store.tenants import tenant_values
 
 _AUDIT = statements.load("zibaldone.store.sqlite", "audit.sql")
 
@@ -36,7 +36,7 @@ class Audit:
 
     def page(self, document_id: str | None, *, limit: int) -> list[AuditEntry]:
         name = "page" if document_id is None else "page_of_document"
-        values = {**rows.tenant_values(self._tenant), "limit": limit}
+        values = {**tenant_values(self._tenant), "limit": limit}
         if document_id is not None:
             values["document_id"] = document_id
         selected = self._raw.execute(_AUDIT[name], values)

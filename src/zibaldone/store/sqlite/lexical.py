@@ -11,12 +11,12 @@ import orjson
 from zibaldone.access.principal import Tenant
 from zibaldone.limits import LEXICAL_ENOUGH, Limits
 from zibaldone.model.query import NO_FILTER, Filter, Query
-from zibaldone.store import statements
+from zibaldone.store import rows, statements
 from zibaldone.store.port import Scored
-from zibaldone.store.sqlite import rows
-from zibaldone.store.sqlite.filters import filter_values, range_values
+from zibaldone.store.sqlite.filters import filter_values
 from zibaldone.store.sqlite.match import to_fts5
 from zibaldone.store.sqlite.tiers import tiers
+from zibaldone.store.tenants import range_values
 
 _SCORED: rows.Kinds = (int, float)
 

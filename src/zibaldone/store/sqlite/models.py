@@ -6,7 +6,7 @@ import apsw
 
 from zibaldone.limits import INDEX_WORKER_ALIVE_SECONDS
 from zibaldone.store import statements
-from zibaldone.store.sqlite.rows import require
+from zibaldone.store.rows import require
 from zibaldone.store.upkeep import Claim, ModelInUse, ModelVectors
 
 _SQL = statements.load("zibaldone.store.sqlite", "models.sql")

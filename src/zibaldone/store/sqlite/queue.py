@@ -10,16 +10,14 @@ import apsw
 
 from zibaldone.limits import JOB_BACKOFF_SECONDS_MAX
 from zibaldone.model.job import STATES, JobState, LeasedJob, NewJob, Progress, Setback
-from zibaldone.store import statements
-from zibaldone.store.sqlite import rows
-from zibaldone.store.sqlite.jobs import add_job, payload_of
+from zibaldone.store import job_rows, rows, statements
+from zibaldone.store.sqlite.jobs import add_job
 
 _SQL = statements.load("zibaldone.store.sqlite", "queue.sql")
 
 _BACKOFF_US = int(JOB_BACKOFF_SECONDS_MAX * 1_000_000)
 _DONE = STATES.index("done")
 _CANCELLED = STATES.index("cancelled")
-_LEASED: rows.Kinds = (int, str, str, str, str, rows.TEXT_OR_NONE, rows.TEXT_OR_NONE, int, int)
 
 
 class QueueUpkeep:
@@ -62,7 +60,8 @@ class QueueUpkeep:
         for statement, keys in (("take", alone), ("take_subjects", with_others)):
             if keys:
                 taken += self._raw.execute(_SQL[statement], {**lease, "keys": rows.dumps(keys)})
-        return _merged(taken, owner) if by_subject else _each(taken, owner)
+        merge = job_rows.leased_by_subject if by_subject else job_rows.leased_each
+        return merge(taken, owner)
 
     def _abandoned(self, times: dict[str, Any]) -> list[tuple[int, str | None]]:
         """At most one: with several, nobody could tell which of them ended its worker."""
@@ -193,37 +192,3 @@ def _times(kind: str, now_us: int, until_us: int) -> dict[str, Any]:
         "latest_us": now_us + 2 * (until_us - now_us),
         "backoff_end_us": now_us + _BACKOFF_US,
     }
-
-
-def _each(taken: list[rows.Row], owner: str) -> list[LeasedJob]:
-    return [_leased(row, owner, (row[0],)) for row in sorted(taken)]
-
-
-def _merged(taken: list[rows.Row], owner: str) -> list[LeasedJob]:
-    """The newest job of each subject of a namespace stands for the older ones."""
-    keys: dict[tuple[str, str] | int, list[int]] = defaultdict(list)
-    newest: dict[tuple[str, str] | int, rows.Row] = {}
-    for row in sorted(taken):
-        job_key, namespace, subject = row[0], row[3], row[5]
-        group = job_key if subject is None else (namespace, subject)
-        keys[group].append(job_key)
-        newest[group] = row
-    return [_leased(row, owner, tuple(keys[group])) for group, row in newest.items()]
-
-
-def _leased(row: rows.Row, owner: str, keys: tuple[int, ...]) -> LeasedJob:
-    rows.require(row, _LEASED)
-    job_key, job_id, kind, namespace, prefix, subject, payload, attempts, crashes = row
-    return LeasedJob(
-        job_key=job_key,
-        job_id=job_id,
-        kind=kind,
-        namespace=namespace,
-        prefix=prefix,
-        subject=subject,
-        payload=payload_of(payload),
-        attempts=attempts,
-        crashes=crashes,
-        owner=owner,
-        keys=keys,
-    )

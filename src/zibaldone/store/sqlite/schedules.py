@@ -5,12 +5,9 @@ from __future__ import annotations
 import apsw
 
 from zibaldone.model.job import Schedule
-from zibaldone.store import statements
-from zibaldone.store.sqlite import rows
+from zibaldone.store import rows, statements
 
 _SQL = statements.load("zibaldone.store.sqlite", "schedules.sql")
-
-_SCHEDULE: rows.Kinds = (str, str, str, str, str, int, rows.INT_OR_NONE)
 
 
 class ScheduleUpkeep:
@@ -18,21 +15,10 @@ class ScheduleUpkeep:
         self._raw = raw
 
     def all(self) -> list[Schedule]:
-        return [_schedule(row) for row in self._raw.execute(_SQL["all"])]
+        return [rows.schedule(row) for row in self._raw.execute(_SQL["all"])]
 
     def put(self, schedule: Schedule) -> None:
-        self._raw.execute(
-            _SQL["put"],
-            {
-                "name": schedule.name,
-                "cron": schedule.cron,
-                "kind": schedule.kind,
-                "namespace": schedule.namespace,
-                "payload": rows.dumps(schedule.payload),
-                "next_run_at_us": schedule.next_run_at_us,
-                "last_run_at_us": schedule.last_run_at_us,
-            },
-        )
+        self._raw.execute(_SQL["put"], rows.schedule_values(schedule))
 
     def remove(self, name: str) -> bool:
         self._raw.execute(_SQL["remove"], {"name": name})
@@ -44,8 +30,3 @@ class ScheduleUpkeep:
         values = {"name": name, "expected_us": expected_us, "next_run_at_us": next_run_at_us}
         self._raw.execute(_SQL["advance"], {**values, "ran_at_us": ran_at_us})
         return bool(self._raw.changes())
-
-
-def _schedule(row: rows.Row) -> Schedule:
-    name, cron, kind, namespace, payload, next_us, last_us = rows.require(row, _SCHEDULE)
-    return Schedule(name, cron, kind, namespace, rows.loads(payload, dict), next_us, last_us)

@@ -7,18 +7,15 @@ from collections.abc import Iterable
 import apsw
 
 from zibaldone.access.principal import Tenant
-from zibaldone.errors import InvalidArgument
 from zibaldone.model.chunking import Chunking
-from zibaldone.store import statements
-from zibaldone.store.definition import parse_chunking, stored_chunking
+from zibaldone.store import rows, statements
+from zibaldone.store.definition import stored_chunking
 from zibaldone.store.port import SourceCounts
-from zibaldone.store.sqlite import rows
-from zibaldone.store.sqlite.faults import UnreadableRowError
-from zibaldone.store.sqlite.filters import range_values
+from zibaldone.store.rows import UnreadableRowError
+from zibaldone.store.tenants import range_values
 from zibaldone.store.upkeep import DocumentText, Source
 
 _DEFINITION: rows.Kinds = (str, str)
-_SOURCE: rows.Kinds = (int, str, str, str, int, str, int, int, int)
 _TEXT: rows.Kinds = (int, str, str, str)
 _COUNTS: rows.Kinds = (int, str, int, rows.INT_OR_NONE, int, int)
 
@@ -59,7 +56,7 @@ class SourceUpkeep(_Definitions):
     """Across namespaces, like all upkeep."""
 
     def all(self) -> list[Source]:
-        return [_source(rows.require(row, _SOURCE)) for row in self._raw.execute(_SQL["all"])]
+        return [rows.source(row) for row in self._raw.execute(_SQL["all"])]
 
     def set_chunking(self, source_id: int, chunking: Chunking) -> int:
         values = {"source_id": source_id, "chunking": rows.dumps(chunking.as_dict())}
@@ -82,24 +79,3 @@ class SourceUpkeep(_Definitions):
         values = {"source_id": source_id, "document_keys": rows.dumps(list(document_keys))}
         selected = self._raw.execute(_SQL["texts"], values)
         return [DocumentText(*rows.require(row, _TEXT)) for row in selected]
-
-
-def _source(row: rows.Row) -> Source:
-    source_id, namespace, name, kind, enabled, definition, documents, chunks, is_cut = row
-    chunking, problem = None, ""
-    try:
-        chunking = parse_chunking(definition)
-    except InvalidArgument as error:
-        problem = error.message
-    return Source(
-        source_id=source_id,
-        namespace=namespace,
-        name=name,
-        kind=kind,
-        enabled=bool(enabled),
-        documents=documents,
-        chunks=chunks,
-        chunking=chunking,
-        problem=problem,
-        is_cut=bool(is_cut),
-    )

@@ -14,6 +14,7 @@ import apsw
 from zibaldone.access.principal import Tenant
 from zibaldone.limits import Limits
 from zibaldone.store.port import ProbeResult, Reader, StoreCheck, Writer
+from zibaldone.store.quotas import NO_QUOTAS, Quotas, quotas_of
 from zibaldone.store.sqlite.api_keys import ApiKeys
 from zibaldone.store.sqlite.check import check_file
 from zibaldone.store.sqlite.chunks import Chunks
@@ -28,7 +29,6 @@ from zibaldone.store.sqlite.readers import Readers
 from zibaldone.store.sqlite.schema import prepare
 from zibaldone.store.sqlite.sources import Sources
 from zibaldone.store.sqlite.upkeep import Upkeep
-from zibaldone.store.sqlite.usage import Quotas, quotas_of
 from zibaldone.store.sqlite.vectors import VectorMemory, Vectors
 from zibaldone.store.sqlite.writer import WriterThread
 from zibaldone.store.upkeep import Upkeep as UpkeepPort
@@ -44,9 +44,6 @@ _SWEEP_SECONDS_MAX = 60.0
 """A look over the whole index: nobody waits for it, but it may not run for ever."""
 
 
-_NO_QUOTAS: Quotas = {}
-
-
 class Session:
     """The tables as one caller may see them, on one connection. It serves as Reader and Writer."""
 
@@ -56,7 +53,7 @@ class Session:
         tenant: Tenant,
         memory: VectorMemory,
         limits: Limits,
-        quotas: Quotas = _NO_QUOTAS,
+        quotas: Quotas = NO_QUOTAS,
     ) -> None:
         self._raw = raw
         self._tenant = tenant

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 import apsw
 
 from zibaldone.limits import VECTOR_CHANGES_KEPT
-from zibaldone.store import statements
-from zibaldone.store.sqlite import rows
+from zibaldone.store import rows, statements
 
 _SQL = statements.load("zibaldone.store.sqlite", "vector_log.sql")
 

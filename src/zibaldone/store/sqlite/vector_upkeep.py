@@ -9,8 +9,8 @@ import apsw
 
 from zibaldone.model.job import VECTORS, new_job_id
 from zibaldone.model.vector import Vectors
-from zibaldone.store import statements
-from zibaldone.store.sqlite import rows, vector_log
+from zibaldone.store import rows, statements
+from zibaldone.store.sqlite import vector_log
 from zibaldone.store.sqlite.queue import QueueUpkeep
 from zibaldone.store.sqlite.vector_index import pack
 from zibaldone.store.upkeep import ChunkText, DocumentState

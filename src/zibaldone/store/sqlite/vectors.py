@@ -24,9 +24,10 @@ from zibaldone.model.vector import Vectors as VectorRows
 from zibaldone.model.vector import np
 from zibaldone.store import statements
 from zibaldone.store.port import VectorCoverage
-from zibaldone.store.sqlite.filters import filter_values, range_values
+from zibaldone.store.sqlite.filters import filter_values
 from zibaldone.store.sqlite.vector_index import StoredVector, VectorIndex
 from zibaldone.store.sqlite.vector_log import ALL_CHUNKS
+from zibaldone.store.tenants import range_values
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -1,4 +1,4 @@
-"""Rows of the tables to values of the model, and back."""
+"""Rows of the tables to values of the model, and back; the same for every engine."""
 
 from __future__ import annotations
 
@@ -8,20 +8,29 @@ from typing import Any, TypeVar
 
 import orjson
 
-from zibaldone.access.principal import Tenant
+from zibaldone.errors import InvalidArgument
+from zibaldone.model.chunk import ChunkView
 from zibaldone.model.document import Document, DocumentHead, DocumentPart, Revision
-from zibaldone.store.port import Listing
-from zibaldone.store.sqlite.faults import UnreadableRowError
-from zibaldone.text.normalize import prefix_end
+from zibaldone.model.job import Schedule
+from zibaldone.store.definition import parse_chunking
+from zibaldone.store.upkeep import Source
 
 T = TypeVar("T")
+
+
+class UnreadableRowError(Exception):
+    """A row that cannot be what was written."""
+
+
 Row = tuple[Any, ...]
 Kinds = tuple[type | tuple[type, ...], ...]
 
 TEXT_OR_NONE = (str, NoneType)
 INT_OR_NONE = (int, NoneType)
 _HEAD: Kinds = (str, TEXT_OR_NONE, str, str, int)
-_LISTING: Kinds = (str, int, TEXT_OR_NONE, int)
+_VIEW: Kinds = (int, str, int, str, str, str, int, int, str, str, str)
+_SOURCE: Kinds = (int, str, str, str, int, str, int, int, int)
+_SCHEDULE: Kinds = (str, str, str, str, str, int, INT_OR_NONE)
 _REVISION: Kinds = (int, str, str, str, str, int, int, str, str)
 _FIELDS: Kinds = (
     *(int, str, TEXT_OR_NONE, str, str, str, str, int, int, int),
@@ -33,15 +42,6 @@ _DOCUMENT_PART: Kinds = (*_FIELDS, int, str)
 
 def dumps(value: Any) -> str:
     return orjson.dumps(value).decode()
-
-
-def tenant_values(tenant: Tenant) -> dict[str, Any]:
-    """The tenant filter, as every statement about given ids takes it."""
-    return {
-        "namespace": tenant.namespace,
-        "tenant_start": tenant.prefix,
-        "tenant_end": prefix_end(tenant.prefix),
-    }
 
 
 def require(row: Row, kinds: Kinds) -> Row:
@@ -114,41 +114,6 @@ def head(row: Row) -> DocumentHead:
     return DocumentHead(row[0], row[1], row[2], tags(row[3]), row[4])
 
 
-class JsonListing(Listing):
-    """A page that the database wrote as JSON."""
-
-    __slots__ = ("_count", "_items_json", "_last_id")
-
-    def __init__(self, items_json: str, count: int, last_id: str | None, has_more: bool) -> None:
-        super().__init__((), has_more)
-        self._items_json = items_json
-        self._count = count
-        self._last_id = last_id
-
-    @property
-    def heads(self) -> list[DocumentHead]:
-        return [
-            DocumentHead(**{**item, "tags": tuple(item["tags"])})
-            for item in orjson.loads(self._items_json)
-        ]
-
-    @property
-    def count(self) -> int:
-        return self._count
-
-    @property
-    def last_id(self) -> str | None:
-        return self._last_id
-
-    def to_json(self) -> str:
-        return self._items_json
-
-
-def listing(row: Row) -> Listing:
-    items_json, count, last_id, has_more = require(row, _LISTING)
-    return JsonListing(items_json, count, last_id, bool(has_more))
-
-
 def tags(stored: str) -> tuple[str, ...]:
     return () if stored == "[]" else tuple(loads(stored, list))
 
@@ -177,3 +142,77 @@ def pack(body: str) -> bytes:
 
 def unpack(stored: bytes) -> str:
     return zlib.decompress(stored).decode()
+
+
+def chunk_view(row: Row) -> ChunkView:
+    require(row, _VIEW)
+    key, document_id, index, title, heading, text, start, source_id, source, metadata, listed = row
+    return ChunkView(
+        chunk_key=key,
+        document_id=document_id,
+        chunk_index=index,
+        title=title,
+        heading=heading,
+        text=text,
+        start=start,
+        source_id=source_id,
+        source_name=source,
+        metadata=orjson.loads(metadata),
+        tags=tags(listed),
+    )
+
+
+def source(row: Row) -> Source:
+    require(row, _SOURCE)
+    source_id, namespace, name, kind, enabled, definition, documents, chunks, is_cut = row
+    chunking, problem = None, ""
+    try:
+        chunking = parse_chunking(definition)
+    except InvalidArgument as error:
+        problem = error.message
+    return Source(
+        source_id=source_id,
+        namespace=namespace,
+        name=name,
+        kind=kind,
+        enabled=bool(enabled),
+        documents=documents,
+        chunks=chunks,
+        chunking=chunking,
+        problem=problem,
+        is_cut=bool(is_cut),
+    )
+
+
+def schedule(row: Row) -> Schedule:
+    name, cron, kind, namespace, payload, next_us, last_us = require(row, _SCHEDULE)
+    return Schedule(name, cron, kind, namespace, loads(payload, dict), next_us, last_us)
+
+
+def schedule_values(schedule: Schedule) -> dict[str, Any]:
+    return {
+        "name": schedule.name,
+        "cron": schedule.cron,
+        "kind": schedule.kind,
+        "namespace": schedule.namespace,
+        "payload": dumps(schedule.payload),
+        "next_run_at_us": schedule.next_run_at_us,
+        "last_run_at_us": schedule.last_run_at_us,
+    }
+
+
+def revision_values(document: Document) -> dict[str, Any]:
+    """What is kept of a state that is about to be replaced."""
+    return {
+        "document_key": document.storage_key,
+        "revision": document.revision,
+        "title": document.title,
+        "tags": dumps(document.tags),
+        "mime": document.mime,
+        "metadata": dumps(document.metadata),
+        "content_chars": len(document.body),
+        "written_at_us": document.updated_at_us,
+        "written_by": document.updated_by,
+        "operation": document.operation,
+        "body": pack(document.body),
+    }

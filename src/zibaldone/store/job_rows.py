@@ -1,0 +1,94 @@
+"""Jobs: rows of the table to values of the model, and back; the same for every engine."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from zibaldone.model.job import STATES, Job, LeasedJob, NewJob, Progress
+from zibaldone.store import rows
+
+_FLOAT_OR_NONE = (float, type(None))
+_JOB: rows.Kinds = (
+    *(str, str, int, rows.TEXT_OR_NONE, int, int, rows.INT_OR_NONE, rows.INT_OR_NONE, int, int),
+    *(int, _FLOAT_OR_NONE, _FLOAT_OR_NONE, rows.TEXT_OR_NONE, rows.TEXT_OR_NONE),
+    *(rows.TEXT_OR_NONE, rows.TEXT_OR_NONE, int),
+)
+_LEASED: rows.Kinds = (int, str, str, str, str, rows.TEXT_OR_NONE, rows.TEXT_OR_NONE, int, int)
+
+
+def new_values(job: NewJob, namespace: str, prefix: str) -> dict[str, Any]:
+    """A new job, without its unique key."""
+    return {
+        "job_id": job.job_id,
+        "kind": job.kind,
+        "namespace": namespace,
+        "prefix": prefix,
+        "subject": job.subject,
+        "created_at_us": job.created_at_us,
+        "not_before_us": job.not_before_us,
+        "payload": None if job.payload is None else rows.dumps(job.payload),
+    }
+
+
+def job(row: rows.Row) -> Job:
+    rows.require(row, _JOB)
+    done, total, message, payload, result, error = row[11:17]
+    return Job(
+        job_id=row[0],
+        kind=row[1],
+        state=STATES[row[2]],
+        subject=row[3],
+        created_at_us=row[4],
+        not_before_us=row[5],
+        started_at_us=row[6],
+        finished_at_us=row[7],
+        attempts=row[8],
+        crashes=row[9],
+        cancel_requested=bool(row[10]),
+        progress=None if done is None else Progress(done, total, message or ""),
+        payload=_payload(payload),
+        result=None if result is None else orjson.loads(result),
+        error=error,
+    )
+
+
+def _payload(stored: str | None) -> dict[str, Any]:
+    return {} if stored is None else rows.loads(stored, dict)
+
+
+def leased_each(taken: Sequence[rows.Row], owner: str) -> list[LeasedJob]:
+    return [_leased(row, owner, (row[0],)) for row in sorted(taken)]
+
+
+def leased_by_subject(taken: Sequence[rows.Row], owner: str) -> list[LeasedJob]:
+    """The newest job of each subject of a namespace stands for the older ones."""
+    keys: dict[tuple[str, str] | int, list[int]] = defaultdict(list)
+    newest: dict[tuple[str, str] | int, rows.Row] = {}
+    for row in sorted(taken):
+        job_key, namespace, subject = row[0], row[3], row[5]
+        group = job_key if subject is None else (namespace, subject)
+        keys[group].append(job_key)
+        newest[group] = row
+    return [_leased(row, owner, tuple(keys[group])) for group, row in newest.items()]
+
+
+def _leased(row: rows.Row, owner: str, keys: tuple[int, ...]) -> LeasedJob:
+    rows.require(row, _LEASED)
+    job_key, job_id, kind, namespace, prefix, subject, payload, attempts, crashes = row
+    return LeasedJob(
+        job_key=job_key,
+        job_id=job_id,
+        kind=kind,
+        namespace=namespace,
+        prefix=prefix,
+        subject=subject,
+        payload=_payload(payload),
+        attempts=attempts,
+        crashes=crashes,
+        owner=owner,
+        keys=keys,
+    )

@@ -1,0 +1,53 @@
+"""API keys."""
+
+from __future__ import annotations
+
+import orjson
+
+from zibaldone.access.key import ApiKey
+from zibaldone.store import rows, statements
+from zibaldone.store.postgres.connection import Transaction
+
+_SQL = statements.load("zibaldone.store.postgres", "api_keys.sql")
+
+
+class ApiKeys:
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    def add(self, key: ApiKey) -> None:
+        self._transaction.execute(
+            _SQL["add"],
+            {
+                "key_id": key.key_id,
+                "secret_hash": key.secret_hash,
+                "label": key.label,
+                "namespace": key.namespace,
+                "path_prefix": key.path_prefix,
+                "effects": rows.dumps(key.effects),
+                "profiles": None if key.profiles is None else rows.dumps(key.profiles),
+                "created_at_us": key.created_at_us,
+                "expires_at_us": key.expires_at_us,
+            },
+        )
+
+    def all(self) -> list[ApiKey]:
+        return [
+            ApiKey(
+                key_id=row[0],
+                secret_hash=row[1],
+                label=row[2],
+                namespace=row[3],
+                path_prefix=row[4],
+                effects=tuple(orjson.loads(row[5])),
+                profiles=None if row[6] is None else tuple(orjson.loads(row[6])),
+                created_at_us=row[7],
+                expires_at_us=row[8],
+                revoked_at_us=row[9],
+            )
+            for row in self._transaction.execute(_SQL["all"])
+        ]
+
+    def revoke(self, key_id: str, at_us: int) -> bool:
+        values = {"key_id": key_id, "revoked_at_us": at_us}
+        return self._transaction.row(_SQL["revoke"], values) is not None

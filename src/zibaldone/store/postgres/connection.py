@@ -1,0 +1,251 @@
+"""Connections: how they are made and kept, and one transaction on one of them.
+
+There is no queue for connections here: reads and writes wait for their turn before they ask for one
+(`store.fair_threads`), so whoever asks gets one, opened now if none is idle. What goes wrong with
+that reaches the caller as it is.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import psycopg
+from psycopg.rows import TupleRow
+from psycopg.types.numeric import Int8Dumper
+
+from zibaldone.errors import ConfigurationError, DeadlineExceeded, StorageUnavailable
+from zibaldone.store.postgres.address import Address
+from zibaldone.store.postgres.faults import of_connecting
+
+Raw = psycopg.Connection[TupleRow]
+Row = tuple[Any, ...]
+Values = Mapping[str, Any] | None
+Statement = tuple[str, Values]
+
+_IDLE_SECONDS_MAX = 300.0
+"""A connection that nobody used for so long is closed."""
+
+_CANCEL_SECONDS_MAX = 2.0
+"""For the server to be told, and for it to stop. Then we close the connection from our side."""
+
+_log = logging.getLogger("zibaldone.store")
+
+
+def connect(address: Address) -> Raw:
+    try:
+        raw: Raw = psycopg.connect(**address.parameters, autocommit=True)
+    except psycopg.Error as problem:
+        raise of_connecting(problem, address) from problem
+    # One type for all whole numbers: one plan for a statement, whatever the size of its values.
+    raw.adapters.register_dumper(int, Int8Dumper)
+    if _is_pooled(raw):
+        raw.prepare_threshold = None
+    return raw
+
+
+def _is_pooled(raw: Raw) -> bool:
+    """Whether a pooler is in between, which may give each transaction another connection.
+
+    A pooler makes up a process id for its clients, to be able to cancel for them.
+    """
+    row = raw.execute("SELECT pg_backend_pid()").fetchone()
+    return row is not None and row[0] != raw.info.backend_pid
+
+
+class Connections:
+    """Idle connections, the one that was used last on top."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self._lock = threading.Lock()
+        self._idle: list[tuple[float, Raw]] = []
+        self._closed = False
+
+    def take(self, *, fresh: bool = False) -> Raw:
+        """A connection that must be given back. `fresh`: not one that was idle."""
+        if fresh:
+            self._close_idle_since(float("inf"))
+        while True:
+            with self._lock:
+                if self._closed:
+                    raise StorageUnavailable("The store is closed.")
+                if not self._idle:
+                    break
+                _, raw = self._idle.pop()
+            if not raw.closed:
+                return raw
+        try:
+            return connect(self.address)
+        except ConfigurationError as problem:  # it was right when the store was opened
+            raise StorageUnavailable(problem.message) from problem
+
+    def give_back(self, raw: Raw) -> None:
+        """One that is broken, or in a transaction still, is closed."""
+        is_sound = (
+            not raw.closed and raw.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+        )
+        with self._lock:
+            if is_sound and not self._closed:
+                self._idle.append((time.monotonic(), raw))
+            else:
+                is_sound = False
+        if not is_sound:
+            raw.close()
+        self._close_idle_since(time.monotonic() - _IDLE_SECONDS_MAX)
+
+    def _close_idle_since(self, before_s: float) -> None:
+        with self._lock:
+            old = [raw for since_s, raw in self._idle if since_s < before_s]
+            if old:
+                self._idle = [entry for entry in self._idle if entry[0] >= before_s]
+        for raw in old:
+            raw.close()
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+        self._close_idle_since(float("inf"))
+
+
+class Transaction:
+    """One transaction on one connection. It begins with its first statement.
+
+    Statements whose outcome nobody needs at once are deferred: they are sent with the next one that
+    is needed, so that they cost no round trip of their own.
+    """
+
+    def __init__(
+        self,
+        raw: Raw,
+        preamble: Sequence[Statement],
+        *,
+        is_write: bool,
+        seconds_max: float | None = None,
+    ) -> None:
+        self._raw = raw
+        self.is_write = is_write
+        self.totals: dict[str, Any] = {}
+        """What parts of the engine add up, to be written once at the end."""
+        self.definitions: dict[int, tuple[str, str]] = {}
+        """Name and definition of sources that are locked, by source."""
+        self.new_documents: set[int] = set()
+        """Keys of documents that this transaction inserted and that have no chunks yet."""
+        self._locked: set[object] = set()
+        self._deadline_s = None if seconds_max is None else time.monotonic() + seconds_max
+        self._deferred = list(preamble)
+        self._preamble_length = len(preamble)
+        self._begun = False
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._cancelling: threading.Thread | None = None
+
+    @property
+    def deadline_s(self) -> float | None:
+        return self._deadline_s
+
+    def execute(self, sql: str, values: Values = None) -> list[TupleRow]:
+        """All rows of a statement, with every deferred one done before it."""
+        if self._deadline_s is not None and time.monotonic() > self._deadline_s:
+            raise DeadlineExceeded("The query took longer than allowed and was stopped.")
+        if not self._deferred:
+            return _rows(self._raw.execute(sql.encode(), values))
+        deferred, self._deferred = self._deferred, []
+        self._begun = True
+        with self._raw.pipeline():
+            for earlier, its_values in deferred:
+                self._raw.execute(earlier.encode(), its_values)
+            cursor = self._raw.execute(sql.encode(), values)
+        return _rows(cursor)
+
+    def row(self, sql: str, values: Values = None) -> TupleRow | None:
+        rows = self.execute(sql, values)
+        return rows[0] if rows else None
+
+    def value(self, sql: str, values: Values = None) -> Any:
+        row = self.row(sql, values)
+        return None if row is None else row[0]
+
+    def defer(self, sql: str, values: Values = None) -> None:
+        """Do it before the next statement, or at the end."""
+        self._deferred.append((sql, values))
+
+    def lock_once(self, name: object, sql: str, values: Values = None) -> bool:
+        """Defer a statement that locks. False: it was done before, or this is a read."""
+        if not self.is_write or name in self._locked:
+            return False
+        self._locked.add(name)
+        self.defer(sql, values)
+        return True
+
+    @property
+    def has_statements(self) -> bool:
+        """Whether there is anything to commit."""
+        return self._begun or len(self._deferred) > self._preamble_length
+
+    def finish(self, sql: str) -> str:
+        """COMMIT or ROLLBACK, and what the server made of it."""
+        if not self._begun:
+            return ""
+        return self._raw.execute(sql.encode()).statusmessage or ""
+
+    # Ending it from another thread
+
+    def cancel(self) -> None:
+        """Interrupt what runs; the connection is not used again."""
+        with self._lock:
+            if self._over.is_set() or self._cancelling is not None:
+                return
+            self._deadline_s = 0.0
+            self._cancelling = threading.Thread(
+                target=_cancel, args=(self._raw, self._over), name="zibaldone-cancel", daemon=True
+            )
+            self._cancelling.start()
+
+    def end(self) -> bool:
+        """Nobody cancels it from here on. False: somebody did, so its connection is spent."""
+        with self._lock:
+            self._over.set()
+        if self._cancelling is None:
+            return True
+        self._cancelling.join()
+        return False
+
+
+def settings_statement(settings: Mapping[str, str], *more: str) -> Statement:
+    """Settings of the server for the length of a transaction, in one statement.
+
+    `more`: further calls of set_config.
+    """
+    calls = list(more)
+    values: dict[str, str] = {}
+    for number, (name, value) in enumerate(settings.items()):
+        calls.append(f"set_config(%(name{number})s, %(value{number})s, true)")
+        values |= {f"name{number}": name, f"value{number}": value}
+    return f"SELECT {', '.join(calls)}", values
+
+
+def _rows(cursor: psycopg.Cursor[TupleRow]) -> list[TupleRow]:
+    return cursor.fetchall() if cursor.description is not None else []
+
+
+def _cancel(raw: Raw, over: threading.Event) -> None:
+    with suppress(psycopg.Error):
+        raw.cancel_safe(timeout=_CANCEL_SECONDS_MAX)
+    if not over.wait(_CANCEL_SECONDS_MAX):
+        _log.warning("the server does not stop a query; its connection is closed")
+        _shut(raw)
+
+
+def _shut(raw: Raw) -> None:
+    """End the connection under whoever waits for it in another thread."""
+    with suppress(psycopg.Error, OSError):
+        duplicate = socket.socket(fileno=os.dup(raw.fileno()))
+        with duplicate:
+            duplicate.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,68 @@
+"""Sums up, in the background, what writes added in rows of their own."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from zibaldone.errors import ZibaldoneError
+from zibaldone.store import statements
+from zibaldone.store.postgres.connection import Transaction
+from zibaldone.store.postgres.locks import try_folding
+
+_SQL = statements.load("zibaldone.store.postgres", "fold.sql")
+
+_PAUSE_SECONDS = 2.0
+"""After the first write that is not folded: whoever reads sums up the writes of that time."""
+
+_ROWS_MAX = 10_000
+"""In one transaction."""
+
+_log = logging.getLogger("zibaldone.store")
+
+
+def fold(transaction: Transaction) -> None:
+    """Fold what there is, unless another process is about it."""
+    if try_folding(transaction):
+        transaction.execute(_SQL["usage"], {"limit": _ROWS_MAX})
+
+
+class Folding:
+    """A thread that folds a while after the last time somebody wrote; the first write starts it."""
+
+    def __init__(self, write: Callable[[Callable[[Transaction], None]], None]) -> None:
+        """`write` runs a function in a transaction of upkeep."""
+        self._write = write
+        self._is_due = threading.Event()
+        self._closing = threading.Event()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def note_write(self) -> None:
+        if self._is_due.is_set():
+            return
+        with self._lock:
+            self._is_due.set()
+            if self._thread is None and not self._closing.is_set():
+                self._thread = threading.Thread(
+                    target=self._run, name="zibaldone-fold", daemon=True
+                )
+                self._thread.start()
+
+    def close(self) -> None:
+        self._closing.set()
+        self._is_due.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            self._is_due.wait()
+            if self._closing.wait(_PAUSE_SECONDS):
+                return
+            self._is_due.clear()
+            try:
+                self._write(fold)
+            except ZibaldoneError as problem:
+                _log.info("folding is left to the next write: %s", problem.message)

@@ -1,0 +1,37 @@
+-- Chunks, and the models and vectors of them.
+
+CREATE TABLE zibaldone.chunks (
+    chunk_key    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    document_key bigint NOT NULL REFERENCES zibaldone.documents (document_key),
+    namespace    text COLLATE "C" NOT NULL,
+    chunk_index  bigint NOT NULL,
+    start_char   bigint NOT NULL,
+    end_char     bigint NOT NULL,
+    heading      text NOT NULL,
+    body         text NOT NULL,
+    content_hash bytea NOT NULL
+);
+
+CREATE INDEX chunks_by_document ON zibaldone.chunks (document_key, chunk_index);
+
+CREATE TABLE zibaldone.models (
+    model_id      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    identity      text COLLATE "C" NOT NULL UNIQUE,
+    dimensions    bigint NOT NULL,
+    created_at_us bigint NOT NULL
+);
+
+CREATE TABLE zibaldone.vectors (
+    chunk_key bigint NOT NULL,
+    model_id  bigint NOT NULL REFERENCES zibaldone.models (model_id),
+    namespace text COLLATE "C" NOT NULL,
+    PRIMARY KEY (chunk_key, model_id)
+);
+
+CREATE INDEX vectors_by_model ON zibaldone.vectors (model_id, chunk_key);
+
+CREATE TABLE zibaldone.index_workers (
+    worker_key     bigint PRIMARY KEY,
+    model_id       bigint NOT NULL REFERENCES zibaldone.models (model_id),
+    alive_until_us bigint NOT NULL
+);

@@ -1,0 +1,18 @@
+-- name: add
+-- A new key.
+INSERT INTO zibaldone.api_keys (key_id, secret_hash, label, namespace, path_prefix, effects,
+    profiles, created_at_us, expires_at_us)
+VALUES (%(key_id)s, %(secret_hash)s, %(label)s, %(namespace)s, %(path_prefix)s, %(effects)s,
+    %(profiles)s, %(created_at_us)s, %(expires_at_us)s);
+
+-- name: all
+-- Every key there ever was, oldest first; keys are the operator's, not a tenant's.
+SELECT key_id, secret_hash, label, namespace, path_prefix, effects, profiles, created_at_us,
+       expires_at_us, revoked_at_us
+FROM zibaldone.api_keys ORDER BY created_at_us, key_id;
+
+-- name: revoke
+-- End a key; it stays in the table so that the audit trail can be read.
+UPDATE zibaldone.api_keys SET revoked_at_us = %(revoked_at_us)s
+WHERE key_id = %(key_id)s AND revoked_at_us IS NULL
+RETURNING key_id;

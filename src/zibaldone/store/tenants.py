@@ -1,0 +1,45 @@
+"""The tenant filter, as the values that statements take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from zibaldone.access.principal import Tenant
+from zibaldone.errors import Forbidden
+from zibaldone.model.document import Document
+from zibaldone.text.normalize import prefix_end
+
+
+def tenant_values(tenant: Tenant) -> dict[str, Any]:
+    """The tenant filter, as every statement about given ids takes it."""
+    return {
+        "namespace": tenant.namespace,
+        "tenant_start": tenant.prefix,
+        "tenant_end": prefix_end(tenant.prefix),
+    }
+
+
+def range_values(tenant: Tenant) -> dict[str, Any]:
+    """The same, as statements about many ids take it."""
+    return {
+        "namespace": tenant.namespace,
+        "start": tenant.prefix,
+        "end": prefix_end(tenant.prefix),
+    }
+
+
+def visible_range(tenant: Tenant, prefix: str) -> tuple[str, str | None] | None:
+    """The range of ids that is both asked for and visible; None when there is none."""
+    start = max(prefix, tenant.prefix, key=len)
+    if not (start.startswith(prefix) and start.startswith(tenant.prefix)):
+        return None
+    return start, prefix_end(start)
+
+
+def require_visible(tenant: Tenant, document: Document) -> None:
+    """Forbidden: the document is outside."""
+    if not document.document_id.startswith(tenant.prefix):
+        raise Forbidden(
+            f"{document.document_id!r} is outside {tenant.prefix!r}.",
+            allowed_prefix=tenant.prefix,
+        )
