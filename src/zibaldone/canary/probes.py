@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 
 from zibaldone.canary.check import Bench, Check, Failed, NotPossible, first_failure
 from zibaldone.canary.counting import EMBEDDED, require_count
@@ -53,9 +54,9 @@ async def _consumed(bench: Bench) -> str:
     folder, path = bench.folder, f"{bench.folder.path}c3/note"
     slowest_s = 0.0
     for write in (
-        lambda: folder.upload(path, "First words."),
-        lambda: folder.update(path, "Second words."),
-        lambda: folder.patch(path, "Second", "Third"),
+        partial(folder.upload, path, "First words."),
+        partial(folder.update, path, "Second words."),
+        partial(folder.patch, path, "Second", "Third"),
     ):
         await write()
         took_s = await bench.ready_after(path, seconds_max=CANARY_CONSUMED_SECONDS_MAX)
