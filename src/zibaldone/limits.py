@@ -355,6 +355,10 @@ JOB_CRASHES_MAX = 20
 """Workers that may end while they hold a job before it is parked. More than the attempts that may
 fail: a worker is mostly killed for reasons that have nothing to do with its job."""
 
+WRITE_OUTCOME_SECONDS_MAX = 10.0
+"""How long the outcome of a write that has begun is awaited after its caller's deadline, so that
+the answer can tell whether it was stored."""
+
 JOB_LEASE_SECONDS = 30.0
 """A job whose process died is taken up by another after this, unless its kind says otherwise."""
 
