@@ -104,6 +104,7 @@ numbers, not only for their order.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -505,6 +506,14 @@ class ApiKeyWrites(ApiKeyReads, Protocol):
 
 class Reader(Protocol):
     """What one transaction reads, as one tenant sees it."""
+
+    def within(self, share: float) -> AbstractContextManager[None]:
+        """Give what is read inside that share, up to 1, of the time that the read has left.
+
+        Then it is interrupted by DeadlineExceeded, and the reader goes on from there: the snapshot
+        is the same, and what is left of the time.
+        """
+        ...
 
     @property
     def documents(self) -> DocumentReads: ...

@@ -62,8 +62,11 @@ def without_excluded(query: Query, expression: str) -> str:
 
 
 def wanted_groups(query: Query) -> list[Group]:
-    """What brings chunks, as expressions."""
-    return list(map(_group, wanted_lookups(query)))
+    """What brings chunks, as expressions. A quotation counts like a word, one of a single word not
+    twice."""
+    words = list(map(_group, wanted_lookups(query)))
+    quoted = ((_phrase(wish),) for wish in query.wishes)
+    return [*words, *(group for group in quoted if group not in words)]
 
 
 def _group(alternatives: Alternatives) -> Group:

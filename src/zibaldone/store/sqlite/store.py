@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
@@ -56,13 +58,18 @@ class Session:
         tenant: Tenant,
         memory: VectorMemory,
         quotas: Quotas = _NO_QUOTAS,
+        connection: Connection | None = None,
     ) -> None:
+        self._connection = connection
         self._raw = raw
         self._tenant = tenant
         self._memory = memory
         self.documents = Documents(
             raw, tenant, quotas
         )  # the one part that nearly every caller needs
+
+    def within(self, share: float) -> AbstractContextManager[None]:
+        return nullcontext() if self._connection is None else self._connection.within(share)
 
     @cached_property
     def revisions(self) -> Revisions:
@@ -149,11 +156,15 @@ class SqliteStore:
     async def _read_snapshot(
         self, tenant: Tenant, work: Callable[[Session], T], seconds_max: float
     ) -> T:
-        return await self._readers.run(
-            lambda connection: connection.read(
-                lambda raw: work(Session(raw, tenant, self._memory)), seconds_max
+        until_s = time.monotonic() + seconds_max  # also of a read that waits for its turn
+
+        def read(connection: Connection) -> T:
+            return connection.read(
+                lambda raw: work(Session(raw, tenant, self._memory, connection=connection)),
+                max(until_s - time.monotonic(), 0.0),
             )
-        )
+
+        return await self._readers.run(read)
 
     async def write(self, tenant: Tenant, work: Callable[[Writer], T]) -> T:
         submitted = self._writer.submit(
