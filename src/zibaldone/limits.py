@@ -87,12 +87,19 @@ class Limits:
     namespace_bytes_max: int | None = None
     """Bytes of all these revisions as they are stored. Indexes take about three times as much."""
 
+    keyword_exact_chunks_max: int = 50_000
+    """Up to this many chunks a keyword search ranks every chunk that contains any of the words."""
+
+    keyword_ranked_chunks_max: int = 20_000
+    """Beyond that, chunks ranked by the rarer words of a query (docs/explain/finding.md)."""
+
     ingest_bytes_max: int = 64 * MIB
     """A file or URL to ingest, before its text is extracted (PDFs contain images)."""
 
     ingest_seconds_max: float = 60.0
     """Fetching and converting one file, in ingest_document: time beside tool_seconds_max, in which
-    the document is then stored."""
+    the document is then stored. A file whose conversion takes three fifths of it in CPU time is
+    refused."""
 
     issuer_answer_seconds_max: float = 5.0
     """Fetching the keys of a token issuer. A caller whose token needs a new key waits for it."""
@@ -230,14 +237,9 @@ HIT_LABEL_CHARS_MAX = 200
 CANDIDATES_MAX = 500
 """Chunks that keyword or vector search may each contribute to a hybrid search."""
 
-LEXICAL_EXACT_CHUNKS_MAX = 50_000
-"""Up to this many chunks a keyword search ranks every chunk that contains any of the words."""
-
-LEXICAL_RANKED_MAX = 20_000
-"""Beyond that, chunks ranked by the rarer words of a query (docs/explain/finding.md)."""
-
 LEXICAL_ENOUGH = 100
-"""If the rarer words find this many chunks, the more common ones are not needed."""
+"""If the rarer words of a keyword search find this many chunks, the more common ones are not
+needed (keyword_ranked_chunks_max)."""
 
 RAG_RESPONSE_BYTES_MAX = 5_000_000
 """One answer of a rag tool, as JSON. Over MCP that JSON is sent as text, which escapes its quotes,

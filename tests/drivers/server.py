@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from random import SystemRandom
 from types import TracebackType
 from typing import Any, Self
 
@@ -19,14 +21,18 @@ import httpx2 as httpx
 from tests.drivers.answers import check_response
 
 _START_SECONDS_MAX = 30
+_RANDOM = SystemRandom()
 COMMAND = (sys.executable, "-m", "zibaldone")
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port nobody listens on, and which no outgoing connection is given before it is used: those
+    have ports from 32 768 on. Picked at random, so that runs side by side do not meet."""
+    while True:
+        port = _RANDOM.randrange(12_000, 32_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import resource
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +95,48 @@ def test_a_store_that_cannot_be_read_is_no_health(
         assert answer.status_code == 503
         assert answer.json()["services"]["store"]["code"] == "STORAGE_CORRUPT"
         assert asyncio.run(_get(app, "/live")).status_code == 200
+
+
+def _overwrite(file: Path) -> None:
+    with file.open("r+b") as raw:
+        raw.write(b"no database " * (file.stat().st_size // 12))
+
+
+def _overwrite_most(file: Path) -> None:
+    with file.open("r+b") as raw:
+        raw.seek(4096)
+        raw.write(b"\xff" * (file.stat().st_size - 4096))
+
+
+def _cut_short(file: Path) -> None:
+    os.truncate(file, file.stat().st_size // 8)
+
+
+def _replace(file: Path) -> None:
+    copy = file.with_suffix(".copy")
+    copy.write_bytes(file.read_bytes())
+    copy.replace(file)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="an open file cannot be removed")
+@pytest.mark.parametrize("damage", [_overwrite, _overwrite_most, _cut_short, _replace, Path.unlink])
+def test_a_file_that_was_damaged_is_no_health(data: Path, damage: Callable[[Path], object]) -> None:
+    """For everyone: a load balancer has no key."""
+    with Server(data) as server:
+        for number in range(20):
+            server.create(f"a/{number}", "text " * 500)
+        server.stop()  # so that all of it is in the file
+        server.start()
+        assert server.client.get("/health").status_code == 200
+        (file,) = data.glob("*.db")
+        damage(file)
+        for _ in range(3):
+            answer = server.client.get("/health")
+            assert answer.status_code == 503
+            assert answer.json()["status"] == "degraded"
+            assert answer.json()["services"]["store"]["status"] != "ok"
+        assert server.client.get("/live").status_code == 200
+        server.kill()
 
 
 class TestWhoIsToldWhat:

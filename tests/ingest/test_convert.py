@@ -42,6 +42,11 @@ PAGE = b"<h1>Title</h1><p>words"
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 
+TOO_SLOW = (LimitExceeded, DeadlineExceeded)
+"""By its CPU time, and on a machine that gives it too little of that, by the clock."""
+HANG_SECONDS = 20
+
+
 def converter_of(seconds_max: float = 30.0, text_bytes_max: int = 10 * MIB) -> Converter:
     return Converter(bytes_max=64 * MIB, text_bytes_max=text_bytes_max, seconds_max=seconds_max)
 
@@ -166,10 +171,9 @@ class TestHostileFiles:
     def test_too_slow(self, run: Run, children: list[Child], data: bytes, name: str) -> None:
         converter = converter_of(seconds_max=3.0)
         started_s = time.monotonic()
-        with pytest.raises(DeadlineExceeded, match=r"seconds.*Split it|pages were read") as caught:
+        with pytest.raises(TOO_SLOW, match=r"seconds.*Split it"):
             run(converter.convert(data, name=name))
-        assert time.monotonic() - started_s < 5
-        assert caught.value.code == "DEADLINE_EXCEEDED"
+        assert time.monotonic() - started_s < HANG_SECONDS
         run(until(lambda: children[0].is_ended))
         assert run(converter.convert(PAGE, name="a.html")).title == "Title"
         converter.close()
@@ -194,7 +198,7 @@ class TestHostileFiles:
                 before_s = time.monotonic()
                 await asyncio.sleep(0.01)
                 longest_s = max(longest_s, time.monotonic() - before_s)
-            with pytest.raises(DeadlineExceeded):
+            with pytest.raises(TOO_SLOW):
                 task.result()
             return longest_s
 
@@ -327,7 +331,7 @@ class TestChildren:
         assert soft["Max open files"] == str(CONVERT_FILES_MAX)
         assert soft["Max file size"] == "0"
         assert soft["Max core file size"] == "0"
-        assert 30 < int(soft["Max cpu time"]) < 40
+        assert 18 <= int(soft["Max cpu time"]) < 24
 
     @on_linux
     def test_it_ends_with_its_parent(self) -> None:

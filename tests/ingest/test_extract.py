@@ -17,7 +17,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zibaldone.errors import (
-    DeadlineExceeded,
     InvalidArgument,
     LimitExceeded,
     NotConfigured,
@@ -370,8 +369,8 @@ class TestPdf:
             extract(a_pdf("a", "b", "c"), name="a.pdf")
 
     def test_reading_ends_when_the_time_is_over(self) -> None:
-        with pytest.raises(DeadlineExceeded, match="0 of the PDF's 2 pages"):
-            extract(a_pdf("a", "b"), name="a.pdf", seconds_max=-1.0)
+        with pytest.raises(LimitExceeded, match="0 of the PDF's 2 pages"):
+            extract(a_pdf("a", "b"), name="a.pdf", cpu_seconds_max=-1.0)
 
 
 class TestDocx:

@@ -43,8 +43,9 @@ from tests.nightly.bench import (
     settled_memory,
 )
 from tests.nightly.cases import Case, Cases, Surface, request_of, tool_of
+from tests.nightly.second_client import Late, control
 from tests.nightly.shrink import shrunk
-from tests.nightly.verdict import problem_of
+from tests.nightly.verdict import Answer, is_out_of_time, is_server_error, problem_of
 from zibaldone.web.app import App
 
 CORPUS = Path(__file__).parent / "corpus.jsonl"
@@ -57,10 +58,12 @@ BLOCKS_GROWTH_MAX = 50_000
 """From the end of the second epoch to the end of the last: what allocators keep for themselves, and
 what is in use by C code and by Python."""
 STALL = "did not get round for"
+DEADLINE = "504 DEADLINE_EXCEEDED"
 _ROUND_CASES = 400
 _WIDTH = 8
 _IDLE_SECONDS = 2.0
 _SUSPECTS_MAX = 40
+_TRIES_IN_COMPANY = 3
 _NUMBERS = re.compile(r"[\d.]+")
 NO_CASE: Case = {"kind": "raw", "parts": [], "is_split": False, "is_closed": False}
 """For what no single case is to blame for."""
@@ -88,6 +91,14 @@ class Bounds:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    problem: str
+    case: Case
+    company: tuple[Case, ...] = ()
+    """The cases around it, itself included."""
+
+
 @dataclass(slots=True)
 class Finding:
     problem: str
@@ -105,7 +116,13 @@ class Report:
     seconds: float = 0.0
     outcomes: Counter[str] = field(default_factory=Counter)
     findings: dict[tuple[str, str], Finding] = field(default_factory=dict)
+    undocumented_5xx: int = 0
+    stalls: int = 0
     longest_stall_s: float = 0.0
+    out_of_time: int = 0
+    """Conversions that were ended because the machine gave them too little CPU time."""
+    late_once: int = 0
+    """Deadlines that passed once and, tried again in the same company, were kept."""
     rss_bytes: list[int] = field(default_factory=list)
     memory: list[MemorySample] = field(default_factory=list)
     """In process: at the end of each epoch, with nothing open."""
@@ -119,6 +136,9 @@ class Report:
         mark = "" if is_reproduced else " (seen once, not again)"
         say(f"FINDING{mark}: {problem}\n  {json.dumps(case)[:2_000]}")
 
+    def note_server_error(self, problem: str) -> None:
+        self.undocumented_5xx += is_server_error(problem)
+
     def is_known(self, problem: str, case: Case) -> bool:
         return signature(problem, case) in self.findings
 
@@ -129,12 +149,28 @@ class Report:
             "seconds": round(self.seconds, 1),
             "cases_per_second": round(self.cases / max(self.seconds, 0.001)),
             "findings": len(self.findings),
+            "undocumented_5xx": self.undocumented_5xx,
+            "stalls_over_1s": self.stalls,
             "longest_stall_ms": round(self.longest_stall_s * 1000),
+            "conversions_out_of_time": self.out_of_time,
+            "late_once": self.late_once,
             "rss_mb": [round(size / 1e6, 1) for size in self.rss_bytes],
             "malloc_mb": [round(sample.malloc_bytes / 1e6, 1) for sample in self.memory],
             "python_blocks": [sample.blocks for sample in self.memory],
             "outcomes": dict(self.outcomes.most_common(40)),
         }
+
+    def line(self) -> str:
+        """The whole run on one line."""
+        sizes = self.rss_bytes or [0]
+        return (
+            f"{self.name}: {self.cases} cases in {self.seconds:.0f} s"
+            f" ({self.cases / max(self.seconds, 0.001):.0f}/s), {len(self.findings)} findings, "
+            f"{self.undocumented_5xx} undocumented 5xx, {self.stalls} stalls over"
+            f" 1 s (longest {self.longest_stall_s * 1000:.0f} ms), {self.out_of_time} conversions"
+            f" out of time, {self.late_once} late once, "
+            f"RSS {sizes[0] / 1e6:.0f} MB first, {sizes[-1] / 1e6:.0f} MB last"
+        )
 
 
 def signature(problem: str, case: Case) -> tuple[str, str]:
@@ -166,26 +202,32 @@ class Bench:
     folder: str
     """Where it may ingest files from."""
     report: Report
+    late: Late = field(default_factory=Late)
     _running: dict[int, Case] = field(default_factory=dict)
 
     async def alone(self, case: Case) -> str | None:
         """What is wrong when nothing else runs."""
         request = request_of(case, self.folder)
         with errors_logged() as log:
-            async with Heartbeat() as heart:
+            async with Heartbeat(late=self.late) as heart:
                 answer = await exchange(self.app, request)
-            problem = problem_of(answer, request.method)
+            problem = self._problem(case, answer, request.method)
         if heart.stalls:
             return f"the event loop {STALL} {max(heart.stalls):.1f} s"
         return problem or (f"logged: {log.messages[0]}" if log.messages else None)
 
+    @staticmethod
+    def _problem(case: Case, answer: Answer, method: str) -> str | None:
+        return None if is_out_of_time(case, answer) else problem_of(answer, method)
+
     async def round(self, cases: Iterator[Case]) -> None:
-        suspects: list[tuple[str, Case]] = []
+        suspects: list[Suspect] = []
         recent: list[Case] = []
 
         def on_stall(seconds: float) -> None:
             running = [*self._running.values(), *recent][-_SUSPECTS_MAX:]
-            suspects.extend((f"the event loop {STALL} {seconds:.1f} s", case) for case in running)
+            problem = f"the event loop {STALL} {seconds:.1f} s"
+            suspects.extend(Suspect(problem, case) for case in running)
 
         async def work(number: int) -> None:
             for case in cases:
@@ -196,16 +238,18 @@ class Bench:
                 del recent[: -4 * _WIDTH]
                 answer = await exchange(self.app, request)
                 with heart.own_work():
-                    problem = problem_of(answer, request.method)
+                    problem = self._problem(case, answer, request.method)
+                    self.report.out_of_time += is_out_of_time(case, answer)
                 self.report.outcomes[_outcome(answer.status, answer.body)] += 1
                 if problem is not None:
-                    suspects.append((problem, case))
+                    suspects.append(Suspect(problem, case, tuple(recent)))
                 self.report.cases += 1
                 self._running.pop(number)
 
         with errors_logged() as log:
-            async with Heartbeat(on_stall) as heart:
+            async with Heartbeat(on_stall, self.late) as heart:
                 await asyncio.gather(*(work(number) for number in range(_WIDTH)))
+        self.report.stalls += len(heart.stalls)
         self.report.longest_stall_s = max(self.report.longest_stall_s, heart.longest_s)
         await examine(self.report, suspects, self.alone, shrink_seconds=60)
         if log.messages and not suspects:
@@ -214,29 +258,41 @@ class Bench:
 
 async def examine(
     report: Report,
-    suspects: list[tuple[str, Case]],
+    suspects: list[Suspect],
     alone: Callable[[Case], Awaitable[str | None]],
     *,
     shrink_seconds: float,
 ) -> None:
     """Which case it was: each suspect is tried alone, and a guilty one made shorter.
 
-    Of a stall everything that ran at the time is suspected, so the innocent are let go; any other
-    problem stays a finding, though it may have been the neighbours' doing.
+    Of a stall everything that ran at the time is suspected, so the innocent are let go; where all
+    are, it stays a finding without a case. A deadline that passed may be the doing of the cases
+    around it, or of a machine that had no core to give: it is tried again together with them, some
+    times, and counted apart if it keeps within its time. Any other problem stays a finding.
     """
     is_culprit_found = False
-    for problem, case in suspects:
+    unexplained = ""
+    for suspect in suspects:
+        problem, case = suspect.problem, suspect.case
         is_stall = STALL in problem
         if is_stall and is_culprit_found:
             continue
         if not is_stall and report.is_known(problem, case):
+            report.note_server_error(problem)
             report.find(problem, case, is_reproduced=True)
             continue
         seen = await alone(case)
         if seen is None:
-            if not is_stall:
-                report.find(problem, case, is_reproduced=False)
+            if is_stall:
+                unexplained = problem
+            elif DEADLINE not in problem or await _again(suspect, alone):
+                report.note_server_error(problem)
+                report.find(problem, case, is_reproduced=DEADLINE in problem)
+            else:
+                report.late_once += 1
+                say(f"late once, not again: {problem}\n  {json.dumps(case)[:500]}")
             continue
+        report.note_server_error(seen)
         is_culprit_found |= is_stall
         kind = _without_numbers(seen)
 
@@ -247,6 +303,22 @@ async def examine(
         if not report.is_known(seen, case):
             shortest = await shrunk(case, fails, shrink_seconds)
         report.find(seen, shortest, is_reproduced=True)
+    if unexplained and not is_culprit_found:
+        report.find(f"{unexplained}, by no case alone", NO_CASE, is_reproduced=False)
+
+
+async def _again(suspect: Suspect, alone: Callable[[Case], Awaitable[str | None]]) -> bool:
+    """Whether the case fails again in the company that it had."""
+    places = asyncio.Semaphore(_WIDTH)
+
+    async def one(case: Case) -> bool:
+        async with places:
+            return DEADLINE in (await alone(case) or "")
+
+    for _ in range(_TRIES_IN_COMPANY):
+        if any(await asyncio.gather(*(one(case) for case in suspect.company))):
+            return True
+    return False
 
 
 def _without_numbers(text: str) -> str:
@@ -259,6 +331,11 @@ def _outcome(status: int, body: bytes) -> str:
 
 
 async def in_process(bounds: Bounds, until_s: float, folder: Path) -> Report:
+    with control() as second:
+        return await _in_process(bounds, until_s, folder, second.late)
+
+
+async def _in_process(bounds: Bounds, until_s: float, folder: Path, late: Late) -> Report:
     report = Report("in process")
     started_s = time.monotonic()
     cases: Iterator[Case] | None = None
@@ -271,7 +348,7 @@ async def in_process(bounds: Bounds, until_s: float, folder: Path) -> Report:
             async with serving(data, ingest_roots=[str(files)]) as app:
                 surface = await prepare(app)
                 cases = cases or endless(surface, bounds)
-                bench = Bench(app, str(files), report)
+                bench = Bench(app, str(files), report, late)
                 while left > 0 and time.monotonic() < until_s:
                     some = min(_ROUND_CASES, left)
                     left -= some
@@ -363,6 +440,8 @@ def main() -> int:
         say(json.dumps(dataclasses.asdict(finding))[:4_000])
     if findings and bounds.corpus is not None:
         keep(reports, bounds.corpus)
+    for report in reports:
+        say(report.line())
     say(f"{sum(report.cases for report in reports)} cases, {len(findings)} findings")
     return 1 if findings else 0
 

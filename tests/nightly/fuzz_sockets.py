@@ -17,9 +17,10 @@ import psutil
 
 from tests.drivers.server import Server
 from tests.nightly import raw_http
-from tests.nightly.bench import STALL_SECONDS_MAX, prepare, serving
+from tests.nightly.bench import prepare, serving
 from tests.nightly.cases import Case, Cases, HttpRequest, request_of
-from tests.nightly.fuzz import NO_CASE, STALL, Bounds, Report, examine, say
+from tests.nightly.fuzz import NO_CASE, STALL, Bounds, Report, Suspect, examine, say
+from tests.nightly.second_client import STALL_SECONDS_MAX, SecondClient
 from tests.nightly.verdict import Answer, problem_of
 from tests.nightly.wire import Broken, read_answer
 
@@ -30,13 +31,15 @@ _ROUND_CASES = 500
 _ANSWER_SECONDS_MAX = 45.0
 _SILENCE_SECONDS = 0.3
 """A request that is not complete gets no answer; the fuzzer waits this long for one."""
-_PROBE = b"GET /documents/notes/friday HTTP/1.1\r\nHost: localhost\r\n\r\n"
-_PROBE_EVERY_SECONDS = 0.1
+_LOOK_EVERY_SECONDS = 0.1
+_ANSWERS_TO_SECOND = {200, 404, 429}
+"""To its small read: a case may have deleted the document, and the server may be full."""
 
 
 @dataclass(slots=True)
 class Target:
     server: Server
+    second: SecondClient
     report: Report
     _running: dict[int, Case] = field(default_factory=dict)
     _recent: deque[Case] = field(default_factory=lambda: deque(maxlen=4 * _WIDTH))
@@ -112,7 +115,7 @@ class Target:
         return problem_of(answer, method)
 
     async def round(self, cases: Iterator[Case]) -> None:
-        suspects: list[tuple[str, Case]] = []
+        suspects: list[Suspect] = []
 
         async def work(number: int) -> None:
             for case in cases:
@@ -120,57 +123,34 @@ class Target:
                 self._recent.append(case)
                 problem = await self.send(case)
                 if problem is not None:
-                    suspects.append((problem, case))
+                    suspects.append(Suspect(problem, case, tuple(self._recent)))
                 self.report.cases += 1
                 self._running.pop(number)
 
-        probing = asyncio.create_task(self._probe(suspects))
+        watching = asyncio.create_task(self._watch(suspects))
         await asyncio.gather(*(work(number) for number in range(_WIDTH)))
-        probing.cancel()
+        await asyncio.to_thread(self.second.settle)
+        await asyncio.sleep(2 * _LOOK_EVERY_SECONDS)
+        watching.cancel()
         self.report.rss_bytes.append(psutil.Process(self.server.process.pid).memory_info().rss)
         await examine(self.report, suspects, self.alone, shrink_seconds=30)
 
-    async def _probe(self, suspects: list[tuple[str, Case]]) -> None:
-        """The second client: how long it waits for a small read."""
+    async def _watch(self, suspects: list[Suspect]) -> None:
+        """Whatever ran when the second client was left waiting is suspected."""
+        seen = len(self.second.stalls)
         while True:
-            waited_s, busy_s = await self._probe_once()
-            self.report.longest_stall_s = max(self.report.longest_stall_s, min(waited_s, busy_s))
-            if waited_s > STALL_SECONDS_MAX and busy_s > STALL_SECONDS_MAX / 2:
+            await asyncio.sleep(_LOOK_EVERY_SECONDS)
+            for wait in self.second.stalls[seen:]:
+                seen += 1
                 running = [*self._running.values(), *self._recent]
-                suspects.extend((f"the server {STALL} {waited_s:.1f} s", case) for case in running)
-            await asyncio.sleep(_PROBE_EVERY_SECONDS)
-
-    async def _probe_once(self) -> tuple[float, float]:
-        """Seconds until the answer; seconds of them that the server was computing."""
-        process = psutil.Process(self.server.process.pid)
-        cpu_s, started_s = sum(process.cpu_times()[:2]), time.monotonic()
-        reader, writer = await self._connected()
-        try:
-            writer.write(_PROBE)
-            answer = await read_answer(reader, "GET")
-            if answer is None or answer.status not in (200, 404, 429):
-                say(f"the second client got {answer}")
-        except Broken as problem:
-            say(f"the second client got {problem}")
-        finally:
-            writer.close()
-        return time.monotonic() - started_s, sum(process.cpu_times()[:2]) - cpu_s
+                problem = f"the server {STALL} {wait.caused_s:.1f} s"
+                suspects.extend(Suspect(problem, case) for case in running)
 
     async def alone(self, case: Case) -> str | None:
-        waits: list[float] = []
-
-        async def watch() -> None:
-            while True:
-                waited_s, busy_s = await self._probe_once()
-                waits.append(min(waited_s, 2 * busy_s))
-                await asyncio.sleep(0.02)
-
-        watching = asyncio.create_task(watch())
-        await asyncio.sleep(0.03)
+        began_s = time.monotonic()
         problem = await self.send(case)
-        waited = await self._probe_once()
-        watching.cancel()
-        longest_s = max([*waits, min(waited[0], 2 * waited[1])])
+        await asyncio.to_thread(self.second.settle)
+        longest_s = self.second.worst_since(began_s)
         if longest_s > STALL_SECONDS_MAX:
             return f"the server {STALL} {longest_s:.1f} s"
         return problem
@@ -185,22 +165,16 @@ async def over_sockets(bounds: Bounds, until_s: float, folder: Path) -> Report:
     cases = Cases(surface, random.Random(bounds.seed + 1)).over_sockets()
     environment = {"ZIBALDONE_EMBEDDER": "hashed"}
     with Server(data, arguments=("--log-level", "warning"), environment=environment) as server:
-        target = Target(server, report)
         while report.cases < bounds.socket_cases and time.monotonic() < until_s:
-            last = min(_ROUND_CASES, bounds.socket_cases - report.cases)
-            try:
-                await target.round(islice(cases, last))
-            except OSError as problem:
-                if server.process.poll() is None:
-                    raise
-                report.find(f"the server ended: {problem}", NO_CASE, is_reproduced=False)
-                server.start()
-            if report.cases % 5_000 < _ROUND_CASES:
-                seconds = time.monotonic() - started_s
-                say(
-                    f"over sockets: {report.cases} cases, {report.cases / seconds:.0f}/s, "
-                    f"{len(report.findings)} findings, RSS {report.rss_bytes[-1] / 1e6:.0f} MB"
-                )
+            with SecondClient(server.port, server.process.pid) as second:
+                try:
+                    await _rounds(Target(server, second, report), cases, bounds, until_s)
+                except OSError as problem:
+                    if server.process.poll() is None:
+                        raise
+                    report.find(f"the server ended: {problem}", NO_CASE, is_reproduced=False)
+                    server.start()
+            _judge_second(report, second)
         log = server.log()
         if "Traceback" in log:
             at = log.index("Traceback")
@@ -208,6 +182,28 @@ async def over_sockets(bounds: Bounds, until_s: float, folder: Path) -> Report:
     report.seconds = time.monotonic() - started_s
     _judge_memory(report)
     return report
+
+
+async def _rounds(target: Target, cases: Iterator[Case], bounds: Bounds, until_s: float) -> None:
+    report, started_s = target.report, time.monotonic()
+    before = report.cases
+    while report.cases < bounds.socket_cases and time.monotonic() < until_s:
+        await target.round(islice(cases, min(_ROUND_CASES, bounds.socket_cases - report.cases)))
+        if report.cases % 5_000 < _ROUND_CASES:
+            seconds = time.monotonic() - started_s
+            say(
+                f"over sockets: {report.cases} cases, {(report.cases - before) / seconds:.0f}/s, "
+                f"{len(report.findings)} findings, RSS {report.rss_bytes[-1] / 1e6:.0f} MB"
+            )
+
+
+def _judge_second(report: Report, second: SecondClient) -> None:
+    say(second.line())
+    report.stalls += len(second.stalls)
+    report.longest_stall_s = max(report.longest_stall_s, second.longest_s)
+    refused = {status for status in second.statuses if status not in _ANSWERS_TO_SECOND}
+    if refused:
+        report.find(f"the second client got {second.statuses}", NO_CASE, is_reproduced=False)
 
 
 def _judge_memory(report: Report) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import random
 import time
 from pathlib import Path
@@ -20,8 +19,6 @@ from tests.nightly.shrink import shrunk
 
 SECONDS_MAX = 90.0
 CORPUS = [json.loads(line) for line in fuzz.CORPUS.read_text(encoding="utf-8").splitlines()]
-WITH_KNOWN = "FUZZ_KNOWN" in os.environ
-"""Also the cases whose mending is still to come: `known` says where it is written down."""
 
 
 def bounds(cases: int = 0, socket_cases: int = 0) -> fuzz.Bounds:
@@ -52,9 +49,6 @@ def test_a_sample_over_sockets(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("line", CORPUS, ids=lambda line: line["problem"][:60])
 def test_what_once_failed(tmp_path: Path, line: dict[str, Any]) -> None:
-    if "known" in line and not WITH_KNOWN:
-        pytest.skip(f"still to be mended: {line['known']}")
-
     async def replay() -> str | None:
         async with serving(tmp_path / "data", ingest_roots=[str(tmp_path)]) as app:
             await prepare(app)

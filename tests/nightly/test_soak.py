@@ -31,6 +31,7 @@ from tests.drivers.mcp import BOTH, JSON, MODERN, PATHS, SSE, Mcp, envelope_of, 
 from tests.drivers.server import Server
 from tests.nightly import hostile
 from tests.nightly.cases import described
+from tests.nightly.second_client import SecondClient
 
 SECONDS = float(os.environ.get("SOAK_SECONDS", "8"))
 WARM_UP_SECONDS = 1.5
@@ -46,7 +47,7 @@ FILLERS, FILLER_CHARS = 14, 3_000_000
 SLOPE_BYTES_PER_HOUR_MAX = 12_000_000
 P99_MS_MAX = 2_000
 """Of ten well-behaved clients while hostile ones do their worst."""
-_SHORT = ("slow reader", "slow writer", "idler", "oversize", "fuzzer")
+_SHORT = ("slow reader", "slow writer", "idler", "oversize", "marks", "fuzzer")
 _ALL = (*hostile.KINDS, "fuzzer")
 HOSTILE = tuple(
     os.environ.get("SOAK_HOSTILE", ",".join(_ALL if SECONDS >= LONG_SECONDS else _SHORT)).split(",")
@@ -186,6 +187,35 @@ def load(
     return tally
 
 
+def summary(
+    clients: str, tally: Tally, seconds: float, memory: Memory, second: SecondClient
+) -> str:
+    """A stretch on one line."""
+    count = sum(tally.statuses.values())
+    bad = sum(n for status, n in tally.statuses.items() if status >= 500)
+    sizes = [size / 1e6 for _, size in memory.samples] or [0.0]
+    return (
+        f"SUMMARY {clients}: {count} requests in {seconds:.0f} s ({count / seconds:.0f}/s), "
+        f"{bad} 5xx, {len(second.stalls)} stalls over 1 s (longest {second.longest_s * 1000:.0f} "
+        f"ms), RSS {sizes[0]:.0f} MB first, {sizes[-1]:.0f} MB last, "
+        f"second half {memory.bytes_per_hour() / 1e6:+.1f} MB/h"
+    )
+
+
+def second_client(server: Server, headers: dict[str, str] | None = None) -> SecondClient:
+    return SecondClient(server.port, server.process.pid, header_lines(headers or {}), path="soak/1")
+
+
+def assert_served(second: SecondClient) -> None:
+    show(second.line())
+    assert second.stalls == []
+    assert set(second.statuses) == {200}
+
+
+def header_lines(headers: dict[str, str]) -> str:
+    return "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+
+
 def show(text: str) -> None:
     """For whoever runs it with -s; what was fast enough is for a person to say."""
     sys.stdout.write(text + "\n")
@@ -237,13 +267,15 @@ def test_five_and_ten_clients_for_a_while(server: Server) -> None:
     rss_before_bytes = process.memory_info().rss
     for clients in (5, 10):
         cpu_before, started_s = process.cpu_times(), time.monotonic()
-        with Memory(process) as memory:
+        with Memory(process) as memory, second_client(server) as second:
             tally = load(server, clients, SECONDS / 4)
         cpu_after, seconds = process.cpu_times(), time.monotonic() - started_s
         cpu_s = sum(cpu_after[:2]) - sum(cpu_before[:2])
         show(f"\n{clients} clients, {seconds:.0f} s, server CPU {cpu_s / seconds:.0%} of a core")
         show(tally.table())
         show(memory.line())
+        show(summary(f"{clients} clients", tally, seconds, memory, second))
+        assert_served(second)
         assert set(tally.statuses) == {200}
         assert set(tally.outcomes) - EXPECTED_FAILURES == {"ok"}
         assert set(tally.latencies_ms) == set(ARGUMENTS)
@@ -267,7 +299,7 @@ def harassed(server: Server, key: Key, kinds: Sequence[str]) -> Iterator[None]:
     openapi = server.client.get("/openapi.json", headers=key.headers).json()
     every = {**hostile.KINDS, "fuzzer": hostile.fuzzer(described(tools, openapi))}
     stop = threading.Event()
-    headers = "".join(f"{name}: {value}\r\n" for name, value in key.headers.items())
+    headers = header_lines(key.headers)
     threads = [
         threading.Thread(target=every[kind], args=(server.port, headers, stop), daemon=True)
         for kind in kinds
@@ -295,10 +327,16 @@ def test_ten_clients_with_hostile_ones_among_them(tmp_path: Path) -> None:
         process = psutil.Process(server.process.pid)
         with Memory(process) as alone:
             before = load(server, 10, SECONDS / 8, ours.headers)
-        with Memory(process) as memory, harassed(server, theirs, HOSTILE):
+        with (
+            Memory(process) as memory,
+            second_client(server, ours.headers) as second,
+            harassed(server, theirs, HOSTILE),
+        ):
             tally = load(server, 10, SECONDS * 3 / 8, ours.headers)
         show(f"\n10 clients alone\n{before.table()}\n{alone.line()}")
         show(f"10 clients with {', '.join(HOSTILE)}\n{tally.table()}\n{memory.line()}")
+        show(summary("10 and hostile ones", tally, SECONDS * 3 / 8, memory, second))
+        assert_served(second)
         assert set(tally.statuses) == {200}
         assert set(tally.outcomes) - EXPECTED_FAILURES == {"ok"}
         assert "Traceback" not in server.log()

@@ -6,13 +6,17 @@ refuses, carries a code of `errors.py` or of JSON-RPC. Of the others:
 - 501 with NOT_IMPLEMENTED or NOT_CONFIGURED: documented, the same for every such call;
 - 503 with VECTORS_LOADING: documented, passes by itself.
 
-500 (a fault of ours), 504 (no call of a fuzzer is worth 30 s), 507 and the other 503s (there is
-room on the disk, and the model is there) are findings.
+- 504 for a file whose conversion was ended because the machine gave it too little CPU time: the
+  file alone would be a 422, and next to other load the clock comes first. Counted apart.
+
+500 (a fault of ours), any other 504 (no call of a fuzzer is worth 30 s), 507 and the other 503s
+(there is room on the disk, and the model is there) are findings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +28,7 @@ from zibaldone.protocol import admission, jsonrpc, methods, resources
 from zibaldone.web import app as web_app
 
 ALLOWED = {501: {"NOT_IMPLEMENTED", "NOT_CONFIGURED"}, 503: {"VECTORS_LOADING"}}
+OUT_OF_TIME = re.compile(rb"The (file|source) was not (read and )?converted within")
 BODY_BYTES_MAX = 40_000_000
 MESSAGE_CHARS_MAX = 2_000
 _ERROR_KEYS = {"code", "message", "details", "request_id"}
@@ -60,6 +65,11 @@ class Answer:
         return dict(self.headers).get(name, b"")
 
 
+def is_out_of_time(case: Mapping[str, Any], answer: Answer) -> bool:
+    """Whether a file was not converted for want of CPU time, and the answer says so."""
+    return case["kind"] == "file" and OUT_OF_TIME.search(answer.body) is not None
+
+
 def problem_of(answer: Answer, method: str) -> str | None:
     if answer.problem is not None:
         return answer.problem
@@ -76,6 +86,11 @@ def problem_of(answer: Answer, method: str) -> str | None:
     if length and int(length) != len(answer.body):
         return "the length is not that of the body"
     return _content(answer)
+
+
+def is_server_error(problem: str) -> bool:
+    """Whether the problem is a status of 500 or more that is not allowed."""
+    return re.match(r"(status )?5\d\d\b", problem) is not None
 
 
 def _plain(status: int) -> str | None:

@@ -16,7 +16,12 @@ from zibaldone.access.turns import TaskTurns, Turns
 from zibaldone.errors import DeadlineExceeded, Internal, PayloadTooLarge, ZibaldoneError
 from zibaldone.ingest.child import Answer, Child, ChildEnded, Request
 from zibaldone.ingest.extract import extract, is_plain_text
-from zibaldone.ingest.refusals import OUT_OF_MEMORY_EXIT_CODE, out_of_memory, unreadable
+from zibaldone.ingest.refusals import (
+    OUT_OF_MEMORY_EXIT_CODE,
+    out_of_memory,
+    too_much_work,
+    unreadable,
+)
 from zibaldone.limits import (
     CONVERT_AT_ONCE_BYTES_MAX,
     CONVERT_IDLE_SECONDS_MAX,
@@ -31,13 +36,14 @@ from zibaldone.model.extracted import Extracted
 _ERRORS: Mapping[str, type[ZibaldoneError]] = {
     error.code: error
     for error in (
-        errors.DeadlineExceeded,
         errors.InvalidArgument,
         errors.LimitExceeded,
         errors.NotConfigured,
         errors.PayloadTooLarge,
     )
 }
+_OUT_OF_CPU_TIME = -getattr(signal, "SIGXCPU", 0) or None
+"""The exit code of a child that reached its limit; None where there is no such limit."""
 _LABEL_CHARS_MAX = 1_000
 _TRIES_MAX = 2
 """A child may be ended from outside, or by its own idleness, just when it is asked."""
@@ -100,7 +106,7 @@ class Converter:
             try:
                 answer = await asyncio.wrap_future(child.ask(request))
             except ChildEnded as ended:
-                if not tries_left:
+                if not tries_left or ended.exit_code == _OUT_OF_CPU_TIME:
                     raise self._why(ended.exit_code) from None
             except BaseException:
                 child.kill()  # nobody waits for the answer any more
@@ -136,8 +142,8 @@ class Converter:
         if exit_code >= 0:
             # Not the file's doing: the log has what the child said when it started.
             return RuntimeError(f"the converter process ended with exit code {exit_code}")
-        if exit_code == -getattr(signal, "SIGXCPU", 0):
-            return self._too_slow()
+        if exit_code == _OUT_OF_CPU_TIME:
+            return too_much_work(self._seconds_max)
         return unreadable(_signal_name(-exit_code))
 
     def _too_slow(self) -> DeadlineExceeded:

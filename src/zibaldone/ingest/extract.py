@@ -16,12 +16,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from math import inf
 from pathlib import PurePosixPath
-from time import monotonic
+from time import process_time
 from typing import Any
 
 from zibaldone import extras
 from zibaldone.errors import (
-    DeadlineExceeded,
     InvalidArgument,
     LimitExceeded,
     PayloadTooLarge,
@@ -121,18 +120,18 @@ def extract(
     name: str,
     mime: str | None = None,
     unpacked_bytes_max: int = EXTRACT_UNPACKED_BYTES_MAX,
-    seconds_max: float | None = None,
+    cpu_seconds_max: float = inf,
 ) -> Extracted:
     """Read a file; `mime` may be a whole Content-Type and counts for more than the bytes do.
 
-    `seconds_max` is looked at between the pages of a PDF; the other formats end by their size.
+    `cpu_seconds_max` is looked at between the pages of a PDF; the other formats end by their size.
     """
     for magic, what in _UNREADABLE_MAGIC.items():
         if data.startswith(magic):
             raise InvalidArgument(f"This is {what}; save it as a plain .docx.", field="source")
     kind = _kind(data, name, mime)
     if kind == PDF:
-        text, title = _read_pdf(data, unpacked_bytes_max, seconds_max)
+        text, title = _read_pdf(data, unpacked_bytes_max, cpu_seconds_max)
         kind = PLAIN
     elif kind in (DOCX, HTML):
         page = _read_docx(data, unpacked_bytes_max) if kind == DOCX else _read_html(data, mime)
@@ -268,9 +267,9 @@ def _read_docx(data: bytes, unpacked_bytes_max: int) -> Page:
     return Page(_require_text(page.text, "The Word file has no text."), page.title)
 
 
-def _read_pdf(data: bytes, text_bytes_max: int, seconds_max: float | None) -> tuple[str, str]:
+def _read_pdf(data: bytes, text_bytes_max: int, cpu_seconds_max: float) -> tuple[str, str]:
     pypdf = extras.require("ingest", "pypdf")
-    deadline = inf if seconds_max is None else monotonic() + seconds_max
+    deadline_s = process_time() + cpu_seconds_max
     with _damage_refused("PDF"):
         reader = pypdf.PdfReader(io.BytesIO(data))
         if reader.is_encrypted:
@@ -286,9 +285,11 @@ def _read_pdf(data: bytes, text_bytes_max: int, seconds_max: float | None) -> tu
         pages: list[str] = []
         remaining_bytes = text_bytes_max
         for page in reader.pages:
-            if monotonic() > deadline:
-                raise DeadlineExceeded(
-                    f"{len(pages)} of the PDF's {pages_count} pages were read in {seconds_max} s."
+            if process_time() > deadline_s:
+                raise LimitExceeded(
+                    f"{len(pages)} of the PDF's {pages_count} pages were read in"
+                    f" {cpu_seconds_max:.3g} seconds. Split it, or save it as text or Markdown.",
+                    cpu_seconds_max=cpu_seconds_max,
                 )
             pages.append(page.extract_text().strip())
             remaining_bytes -= len(pages[-1])

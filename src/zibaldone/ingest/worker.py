@@ -31,7 +31,10 @@ except ImportError:  # Windows, where only the parent's clock limits a conversio
 _PR_SET_PDEATHSIG = 1
 _NICENESS = 10
 """The server, for which everybody waits, goes before a conversion."""
-_SECONDS_SHARE = 0.9
+_CPU_SHARE = 0.6
+"""Of a conversion's time it may compute this much: one that takes more is refused for what the
+file is. The rest is for waiting; a conversion that waited too long may succeed another time."""
+_PAGES_SHARE = 0.5
 """A conversion that looks at the clock ends before it is killed, and can say how far it came."""
 
 
@@ -58,7 +61,7 @@ def serve(input_file: BinaryIO, output_file: BinaryIO) -> None:
         if request is None:
             return
         head, data = request
-        _limit_cpu(head["seconds_max"])
+        _limit_cpu(head["seconds_max"] * _CPU_SHARE)
         answer, text = _answer(head, data)
         del request, data
         write_frame(output_file, answer, text)
@@ -70,7 +73,7 @@ def _answer(head: dict[str, Any], data: bytes) -> tuple[dict[str, Any], bytes]:
             data,
             name=head["name"],
             mime=head["mime"],
-            seconds_max=head["seconds_max"] * _SECONDS_SHARE,
+            cpu_seconds_max=head["seconds_max"] * _PAGES_SHARE,
         )
         text = extracted.text.encode(errors="surrogatepass")
         if len(text) > head["text_bytes_max"]:
@@ -124,7 +127,7 @@ def _limit() -> None:
 
 def _limit_cpu(seconds: float) -> None:
     """The limit counts from the start of the process, so each conversion raises it."""
-    _set_limit("RLIMIT_CPU", math.ceil(time.process_time() + seconds) + 1)
+    _set_limit("RLIMIT_CPU", math.ceil(time.process_time() + seconds))
 
 
 def _set_limit(name: str, value: int) -> None:

@@ -17,7 +17,11 @@ from zibaldone.limits import (
     READ_LINES_MAX,
 )
 from zibaldone.model.document import DocumentFields, DocumentPart
+from zibaldone.model.value import value
 from zibaldone.store.port import Listing, Reader
+
+_UTF8_BYTES_MAX = 4
+"""Of one character."""
 
 _BLOCK_CHARS = 4_096
 """In which line ends are counted at once."""
@@ -126,21 +130,14 @@ def _line_start(body: str, number: int, at: int = 0) -> int | None:
     return at
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Page:
-    listing: Listing
+    items_json: str
+    count: int
     truncated: bool
     """The bytes allowed or the largest offset cut the page or the way to the next one."""
     next_offset: int | None
     next_cursor: str | None
-
-    @property
-    def items_json(self) -> str:
-        return self.listing.to_json()
-
-    @property
-    def count(self) -> int:
-        return self.listing.count
 
 
 def list_page(
@@ -149,19 +146,22 @@ def list_page(
     after = None if cursor is None else _read_cursor(cursor, prefix)
     listing = reader.documents.listing(prefix, after=after, offset=offset, limit=limit)
     page = _cut(listing, bytes_max)
-    next_offset = offset + page.count if page.has_more and cursor is None else None
+    count, has_more = page.count, page.has_more
+    next_offset = offset + count if has_more and cursor is None else None
     beyond = next_offset is not None and next_offset > LIST_OFFSET_MAX
     return Page(
-        listing=page,
-        truncated=page.count < listing.count or beyond,
+        page.to_json(),
+        count,
+        truncated=beyond or (page is not listing and count < listing.count),
         next_offset=None if beyond else next_offset,
-        next_cursor=_write_cursor(prefix, page.last_id) if page.has_more else None,
+        next_cursor=_write_cursor(prefix, page.last_id) if has_more else None,
     )
 
 
 def _cut(listing: Listing, bytes_max: int) -> Listing:
     """As much of the page as an answer of that size can hold."""
-    if len(listing.to_json().encode()) <= bytes_max:
+    text = listing.to_json()
+    if len(text) * _UTF8_BYTES_MAX <= bytes_max or len(text.encode()) <= bytes_max:
         return listing
     heads = listing.heads
     kept, size_bytes = 0, 0

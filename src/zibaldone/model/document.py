@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
+from zibaldone.model.value import value
+
 VectorStatus = Literal["pending", "ready", "error", "skipped"]
 Operation = Literal["create", "update", "patch", "delete", "restore", "import"]
 
@@ -16,7 +18,7 @@ KB_SOURCE_ID = 1
 MIME_DEFAULT = "text/markdown"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class DocumentFields:
     """Everything of a document but its body."""
 
@@ -48,21 +50,21 @@ class DocumentFields:
 _FIELD_NAMES = tuple(declared.name for declared in fields(DocumentFields))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Document(DocumentFields):
-    body: str
+    body: str = field(kw_only=True)
 
     @property
     def content_hash(self) -> bytes:
         return content_hash(self.body)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class DocumentPart(DocumentFields):
     """A document with the beginning of its body."""
 
-    beginning: str
-    content_chars: int
+    beginning: str = field(kw_only=True)
+    content_chars: int = field(kw_only=True)
     """How long the whole body is."""
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_WITHOUT_ZONE = datetime(1970, 1, 1)  # noqa: DTZ001 - written twice as fast
@@ -13,6 +14,7 @@ def now_us() -> int:
     return time.time_ns() // 1000
 
 
+@lru_cache(maxsize=4_096)  # a document's two times are often the same, and read again soon
 def to_iso(instant_us: int) -> str:
     moment = _EPOCH_WITHOUT_ZONE + timedelta(microseconds=instant_us)
     return moment.isoformat(timespec="microseconds") + "Z"

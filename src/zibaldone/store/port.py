@@ -588,10 +588,11 @@ class Store(Protocol):
     ) -> T:
         """Run `work` on one snapshot, off the event loop, and interrupt it at its deadline.
 
-        `seconds_max` is the time for the whole of `work`; by default the limit
-        `query_seconds_max`. `is_small` says that the work reads a bounded number of small rows (one
-        id, one page, the beginning of a body): an engine may then run it inline, with a shorter
-        deadline, because handing it to a thread would take longer than the work itself.
+        `seconds_max` is the time for the whole of `work`, waiting for its turn included; by default
+        the limit `query_seconds_max`, from its turn on. `is_small` says that the work reads a
+        bounded number of small rows (one id, one page, the beginning of a body): an engine may then
+        run it inline, with a shorter deadline, because handing it to a thread would take longer
+        than the work itself.
         """
         ...
 

@@ -88,6 +88,8 @@ def document_id(raw: str, field: str = "path") -> str:
 
 def prefix(raw: str, field: str = "prefix") -> str:
     """A prefix is literal: it may end anywhere, also inside a name."""
+    if not raw:
+        return raw
     _refuse_long(raw, field)
     if not (raw.isascii() and raw.isprintable()):
         _refuse_unstorable(raw, field)

@@ -15,6 +15,7 @@ that no phrase term has.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import cast
 
 from zibaldone.limits import INDEX_TERMS_MAX, TERM_CHARS_MAX
 from zibaldone.text.stem import stem
@@ -46,19 +47,27 @@ _plain_stems = _PlainStems()
 def index_terms(text: str) -> list[list[str]]:
     """The terms to index for a text, run by run."""
     text = text[: INDEX_TERMS_MAX * TERM_CHARS_MAX]
+    words, further = _words(lexemes(fold_case(text)))
+    camels = [[*map(stem, parts)] for parts in camel_parts(text)]
+    runs = [words, further, *camels] if further or camels else [words]
+    return list(_within(INDEX_TERMS_MAX, runs))
+
+
+def _words(split: list[str]) -> tuple[list[str], list[str]]:
+    """The first two runs."""
+    plain = list(map(_plain_stems.__getitem__, split))
+    if None not in plain:
+        return cast("list[str]", plain), []
     words: list[str] = []
     further: list[str] = []
-    split = lexemes(fold_case(text))
-    for lexeme, term in zip(split, map(_plain_stems.__getitem__, split), strict=True):
+    for lexeme, term in zip(split, plain, strict=True):
         if term is not None:
             words.append(term)
         else:
             made = forms(lexeme)
             words += map(stem, made.parts)
             further += map(stem, made.further)
-    camels = [[*map(stem, parts)] for parts in camel_parts(text)]
-    runs = [words, further, *camels] if further or camels else [words]
-    return list(_within(INDEX_TERMS_MAX, runs))
+    return words, further
 
 
 def _within(terms_max: int, runs: Iterable[list[str]]) -> Iterable[list[str]]:

@@ -42,6 +42,8 @@ _PLACE_PARTS_MAX = 20
 _PROBLEMS_MAX = 10
 """Of the arguments of one call that are described."""
 
+_NESTED = (dict, list)
+
 _UNKNOWN_NAME = "Extra inputs are not permitted"
 """Pydantic's words."""
 
@@ -182,7 +184,10 @@ def _may_have_many_names(arguments: dict[str, Any]) -> bool:
     """False for most calls, which need no look at their names before pydantic's."""
     if len(arguments) >= _PROBLEMS_MAX:
         return True
-    return any(type(value) in (dict, list) for value in arguments.values())
+    for value in arguments.values():  # noqa: SIM110 - a generator would cost more than the look
+        if type(value) in _NESTED:
+            return True
+    return False
 
 
 def _invalid_argument(reasons: Iterable[tuple[Place, str]]) -> InvalidArgument:

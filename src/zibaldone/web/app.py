@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from zibaldone.errors import NotFound
@@ -92,12 +92,10 @@ class Router:
         self._by_start = tuple(by_start.items())
         self._capabilities = capabilities
 
-    async def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> Awaitable[None]:
         path: str = scope["path"]
-        endpoint = self._exact.get(path)
-        if endpoint is None:
-            endpoint = self._pattern(path, scope)
-        await endpoint(scope, receive, send)
+        endpoint = self._exact.get(path) or self._pattern(path, scope)
+        return endpoint(scope, receive, send)
 
     def _pattern(self, path: str, scope: HttpScope) -> Endpoint:
         for start, endpoint in self._by_start:

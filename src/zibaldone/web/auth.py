@@ -76,7 +76,9 @@ class Authenticator:
         return refusal
 
     async def _principal(self, scope: HttpScope, profile: Profile | None) -> Principal:
-        keys = await self._current_keys()
+        keys = self._keys
+        if time.monotonic() - self._read_at_s > _KEYS_FRESH_SECONDS:
+            keys = await self._read_keys()
         if not keys and self._rules.verify_token is None:
             if TOKEN_KEY in scope:
                 raise Unauthenticated("This URL is not valid.")
@@ -110,15 +112,12 @@ class Authenticator:
             return principal
         return replace(principal, tools=self._catalogue.tools_of(principal.profiles))
 
-    async def _current_keys(self) -> dict[bytes, ApiKey]:
+    async def _read_keys(self) -> dict[bytes, ApiKey]:
         """All keys, also ended ones: after a key was revoked, keys are still required."""
-        now_s = time.monotonic()
-        if now_s - self._read_at_s > _KEYS_FRESH_SECONDS:
-            keys = await self._store.read(
-                Tenant(), lambda reader: reader.api_keys.all(), is_small=True
-            )
-            self._keys = {key.secret_hash: key for key in keys}
-            self._read_at_s = now_s  # when it began: what was revoked meanwhile may be missing
+        began_s = time.monotonic()
+        keys = await self._store.read(Tenant(), lambda reader: reader.api_keys.all(), is_small=True)
+        self._keys = {key.secret_hash: key for key in keys}
+        self._read_at_s = began_s  # what was revoked while it was read may be missing
         return self._keys
 
 

@@ -56,9 +56,10 @@ class Gate:
 
     async def admit(self, principal: Principal, scope: HttpScope, receive: Receive) -> Admission:
         """Read the body, then take a place among those that run. Whoever is let in must `leave`."""
-        self._rate.count(principal.key_id)
-        admission = Admission(principal.key_id)
-        scope[KEY_ID_KEY] = principal.key_id
+        key_id = principal.key_id
+        self._rate.count(key_id)
+        admission = Admission(key_id)
+        scope[KEY_ID_KEY] = key_id
         if scope["method"] not in _BODILESS:
             began_s = time.monotonic()
             part, has_more = await next_part(receive)
@@ -70,7 +71,7 @@ class Gate:
                 admission.body = part
             admission.has_waited = time.monotonic() - began_s > _PROMPT_SECONDS
         try:
-            self._enter(admission.key_id)
+            self._enter(key_id)
         except TooManyRequests:
             self._release(admission)
             raise

@@ -33,6 +33,7 @@ from zibaldone.web.http import (
     has_started,
     has_twice,
     header,
+    headers_of,
     payload_too_large,
     request_id,
     send_body,
@@ -83,6 +84,8 @@ class Guard:
         self._background = background or Supervisor()
         self._rules = rules
         self._hosts = frozenset(host.lower() for host in rules.allowed_hosts)
+        self._last_host: bytes | None = None
+        """The Host that was allowed last: most requests have the same."""
 
     async def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -127,21 +130,25 @@ class Guard:
             raise HeadersTooLarge(message, headers_max=HEADERS_MAX)
         if len(scope["query_string"]) + len(scope.get("raw_path") or b"") > URL_BYTES_MAX:
             raise UrlTooLong(f"The URL is over {URL_BYTES_MAX} bytes.", bytes_max=URL_BYTES_MAX)
-        length = header(scope, b"content-length")
-        if length is not None and length.isdecimal() and int(length) > self._rules.body_bytes_max:
+        headers = headers_of(scope)
+        length = headers.get(b"content-length")
+        if length is not None and length.isdigit() and int(length) > self._rules.body_bytes_max:
             raise payload_too_large(self._rules.body_bytes_max)
         if has_twice(scope, b"host"):
             raise BadRequest("The request has two Host headers.", field="host")
         # DNS rebinding: a web page can make a browser call loopback under the page's own host
         # name, which then is in the Host header.
-        host = header(scope, b"host")
-        if host is not None and not self._is_ours(host):
-            raise MisdirectedRequest(
-                "This server does not answer to that Host. To allow it, add it to the setting "
-                "allowed_hosts."
-            )
-        origin = header(scope, b"origin")
-        if origin is not None and not self._may_call(origin):
+        host = headers.get(b"host")
+        if host is not None and host != self._last_host:
+            if not self._is_ours(host.decode("latin-1").strip()):
+                raise MisdirectedRequest(
+                    "This server does not answer to that Host. To allow it, add it to the setting "
+                    "allowed_hosts."
+                )
+            self._last_host = host
+        if b"origin" in headers and not self._may_call(
+            headers[b"origin"].decode("latin-1").strip()
+        ):
             raise Forbidden(
                 "Pages of that origin may not call this server. To allow it, add it to the setting "
                 "allowed_origins."

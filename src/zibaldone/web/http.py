@@ -50,19 +50,24 @@ class ClientGone(Exception):
     """The client closed the connection before its request was complete."""
 
 
-def header(scope: HttpScope, name: bytes) -> str | None:
-    """The value of a header, stripped, or None. If it is repeated, the first value."""
+def headers_of(scope: HttpScope) -> dict[bytes, bytes]:
+    """The headers by name. Of one that is repeated, the first value."""
     headers: dict[bytes, bytes] | None = scope.get(_HEADERS_KEY)
     if headers is None:
         headers = scope[_HEADERS_KEY] = dict(reversed(scope["headers"]))
-    value = headers.get(name)
+    return headers
+
+
+def header(scope: HttpScope, name: bytes) -> str | None:
+    """The value of a header, stripped, or None. If it is repeated, the first value."""
+    value = headers_of(scope).get(name)
     return None if value is None else value.decode("latin-1").strip()
 
 
 def has_twice(scope: HttpScope, name: bytes) -> bool:
-    """Whether the request has the header more than once. Ask after `header`."""
+    """Whether the request has the header more than once."""
     headers: list[Header] = scope["headers"]
-    if len(scope[_HEADERS_KEY]) == len(headers):
+    if len(headers_of(scope)) == len(headers):
         return False
     return sum(given == name for given, _ in headers) > 1
 
@@ -108,25 +113,31 @@ def has_started(scope: HttpScope) -> bool:
 
 
 async def send_start(scope: HttpScope, send: Send, status: int, headers: Iterable[Header]) -> None:
-    scope[_STARTED_KEY] = True
-    all_headers = [*headers, (b"x-request-id", request_id(scope).encode())]
-    all_headers += scope.get(EXTRA_HEADERS_KEY, ())
-    await send({"type": "http.response.start", "status": status, "headers": all_headers})
+    await send(_start(scope, status, headers))
 
 
 async def send_body(
     scope: HttpScope, send: Send, status: int, body: bytes, headers: Iterable[Header]
 ) -> None:
     length = () if status == 204 else ((b"content-length", b"%d" % len(body)),)
-    await send_start(scope, send, status, (*headers, *length))
+    await send(_start(scope, status, (*headers, *length)))
     is_head = scope["method"] == "HEAD"
     await send({"type": "http.response.body", "body": b"" if is_head else body})
 
 
-async def send_json(
+def _start(scope: HttpScope, status: int, headers: Iterable[Header]) -> Message:
+    scope[_STARTED_KEY] = True
+    all_headers = [*headers, (b"x-request-id", request_id(scope).encode())]
+    extra = scope.get(EXTRA_HEADERS_KEY)
+    if extra is not None:
+        all_headers += extra
+    return {"type": "http.response.start", "status": status, "headers": all_headers}
+
+
+def send_json(
     scope: HttpScope, send: Send, status: int, value: Any, headers: Iterable[Header] = ()
-) -> None:
-    await send_body(scope, send, status, orjson.dumps(value), (JSON_TYPE, *headers))
+) -> Awaitable[None]:
+    return send_body(scope, send, status, orjson.dumps(value), (JSON_TYPE, *headers))
 
 
 async def send_error(

@@ -8,7 +8,7 @@ A document id may contain slashes. Written plainly (`/documents/a/b`) or encoded
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, unquote_to_bytes
@@ -20,10 +20,10 @@ from zibaldone.errors import (
     NotFound,
     NotImplementedYet,
 )
-from zibaldone.limits import REVISION_MAX
+from zibaldone.limits import ECHO_CHARS_MAX, REVISION_MAX
 from zibaldone.tools.call import call_tool
 from zibaldone.tools.catalogue import Catalogue
-from zibaldone.tools.spec import Answer, AnyTool, Call, Runtime
+from zibaldone.tools.spec import AnyTool, Call, Runtime
 from zibaldone.web.auth import Authenticator
 from zibaldone.web.gate import Gate
 from zibaldone.web.http import (
@@ -38,8 +38,9 @@ from zibaldone.web.http import (
 )
 from zibaldone.web.routes import Route
 
-_PRINCIPAL_KEY = "zibaldone.principal"
-_BODY_KEY = "zibaldone.body"
+Finder = Callable[[HttpScope], tuple[Route | str, Mapping[str, bytes]]]
+"""Finds the route of a request and the names in its path; or the methods that are allowed."""
+
 _SEGMENTS = {"path": b".*", "revision": b"[0-9]+"}
 """What a name in a route's path stands for, where it is not any one segment."""
 _NUMBERS = frozenset({"revision"})
@@ -61,88 +62,54 @@ class Rest:
         self._authenticator = authenticator
         self._gate = gate
         fixed: dict[str, list[Route]] = {}
-        patterns: dict[str, list[Route]] = {}
+        named: dict[str, list[Route]] = {}
         for route in routes:
             self._require_tool(route)
             if "{" in route.path:
-                patterns.setdefault(_fixed_start(route.path), []).append(route)
+                named.setdefault(_fixed_start(route.path), []).append(route)
             elif route.tool is not None:
                 fixed.setdefault(route.path, []).append(route)
         self.exact: dict[str, Endpoint] = {
-            path: self._admitted(self._endpoint(known)) for path, known in fixed.items()
+            path: self._endpoint(_plain_finder(known)) for path, known in fixed.items()
         }
         self.by_start: dict[str, Endpoint] = {
-            start: self._admitted(self._matching(start, known)) for start, known in patterns.items()
+            start: self._endpoint(_named_finder(start, known)) for start, known in named.items()
         }
 
     def _require_tool(self, route: Route) -> None:
         if route.tool is not None and route.tool not in self._tools:
             raise ValueError(f"{route.method} {route.path}: no tool {route.tool!r} is offered.")
 
-    def _admitted(self, endpoint: Endpoint) -> Endpoint:
-        """The endpoint once the caller is known and there is room for the request."""
+    def _endpoint(self, find: Finder) -> Endpoint:
+        """The routes that `find` knows, once the caller is known and there is room for it."""
 
         async def serve(scope: HttpScope, receive: Receive, send: Send) -> None:
             principal = await self._authenticator.authenticate(scope)
-            scope[_PRINCIPAL_KEY] = principal
             admission = await self._gate.admit(principal, scope, receive)
-            scope[_BODY_KEY] = admission.body
             try:
                 if admission.has_waited:
-                    scope[_PRINCIPAL_KEY] = await self._authenticator.authenticate(scope)
-                await endpoint(scope, receive, send)
+                    principal = await self._authenticator.authenticate(scope)
+                route, named = find(scope)
+                if isinstance(route, str):
+                    await refuse_method(scope, send, route)
+                    return
+                body = b"" if route.is_text else admission.body
+                tool, arguments = self._tool_call(route, scope, named, body)
+                call = Call(self._runtime, principal, request_id(scope), request_bytes=len(body))
+                answer = await call_tool(tool, call, arguments, from_text=route.is_text)
+                is_new = answer.get("status") == "created"
+                await send_json(scope, send, route.status if is_new else 200, answer)
+            except InsufficientScope as error:
+                raise self._authenticator.challenged(error) from None
             finally:
                 self._gate.leave(admission)
 
         return serve
 
-    def _endpoint(self, routes: Sequence[Route]) -> Endpoint:
-        """For the methods of one path without names in it."""
-        by_method = _by_method(routes)
-        allowed = ", ".join(route.method for route in routes)
-
-        async def serve(scope: HttpScope, receive: Receive, send: Send) -> None:
-            route = by_method.get(scope["method"])
-            if route is None:
-                await refuse_method(scope, send, allowed)
-            else:
-                await self._run(route, scope, receive, send, {})
-
-        return serve
-
-    def _matching(self, start: str, routes: Sequence[Route]) -> Endpoint:
-        """For paths with names in them, all of which start alike."""
-        patterns = patterns_of(routes)
-        raw_start = start.encode()
-
-        async def serve(scope: HttpScope, receive: Receive, send: Send) -> None:
-            raw = _raw_path(scope, raw_start)
-            method: str = scope["method"]
-            for pattern in patterns:
-                if pattern.hint not in raw:
-                    continue
-                named = pattern.match(raw)
-                if named is None:
-                    continue
-                route = pattern.by_method.get(method)
-                if route is not None:
-                    await self._run(route, scope, receive, send, named)
-                    return
-                if not pattern.is_shared:
-                    await refuse_method(scope, send, pattern.allowed)
-                    return
-            raise NotFound("Nothing is served here; /openapi.json lists what is.")
-
-        return serve
-
-    async def _run(
-        self,
-        route: Route,
-        scope: HttpScope,
-        receive: Receive,
-        send: Send,
-        named: Mapping[str, bytes],
-    ) -> None:
+    def _tool_call(
+        self, route: Route, scope: HttpScope, named: Mapping[str, bytes], body: bytes
+    ) -> tuple[AnyTool, dict[str, Any]]:
+        """The tool that a request calls, and its arguments."""
         if route.tool is None:
             raise NotImplementedYet(route.refusal)
         is_text = route.is_text
@@ -151,24 +118,44 @@ class Rest:
         tool = route.tool
         if route.prepare is not None:
             tool = route.prepare(arguments) or tool
-        body: bytes = b"" if is_text else scope[_BODY_KEY]
-        if not is_text:
-            arguments.update(parse_object(body) if body else {})
-        arguments = _joined(arguments, in_path)
-        principal = scope[_PRINCIPAL_KEY]
-        call = Call(self._runtime, principal, request_id(scope), request_bytes=len(body))
-        answer = await self._call(self._tools[tool], call, arguments, from_text=is_text)
-        is_new = answer.get("status") == "created"
-        await send_json(scope, send, route.status if is_new else 200, answer)
+        if body:
+            arguments.update(parse_object(body))
+        return self._tools[tool], _joined(arguments, in_path)
 
-    async def _call(
-        self, tool: AnyTool, call: Call, arguments: dict[str, Any], *, from_text: bool
-    ) -> Answer:
-        try:
-            answer: Answer = await call_tool(tool, call, arguments, from_text=from_text)
-        except InsufficientScope as error:
-            raise self._authenticator.challenged(error) from None
-        return answer
+
+def _plain_finder(routes: Sequence[Route]) -> Finder:
+    """For the methods of one path without names in it."""
+    by_method = _by_method(routes)
+    allowed = ", ".join(route.method for route in routes)
+
+    def find(scope: HttpScope) -> tuple[Route | str, Mapping[str, bytes]]:
+        return by_method.get(scope["method"], allowed), {}
+
+    return find
+
+
+def _named_finder(start: str, routes: Sequence[Route]) -> Finder:
+    """For paths with names in them, all of which start alike."""
+    patterns = patterns_of(routes)
+    raw_start = start.encode()
+
+    def find(scope: HttpScope) -> tuple[Route | str, Mapping[str, bytes]]:
+        raw = _raw_path(scope, raw_start)
+        method: str = scope["method"]
+        for pattern in patterns:
+            if pattern.hint not in raw:
+                continue
+            named = pattern.match(raw)
+            if named is None:
+                continue
+            route = pattern.by_method.get(method)
+            if route is not None:
+                return route, named
+            if not pattern.is_shared:
+                return pattern.allowed, named
+        raise NotFound("Nothing is served here; /openapi.json lists what is.")
+
+    return find
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +248,8 @@ def _query(scope: HttpScope) -> dict[str, Any]:
     arguments: dict[str, Any] = {}
     for name, value in pairs:
         if name in arguments:
-            raise BadRequest(f"{name!r} is given twice in the query string.", field=name)
+            shown = name[:ECHO_CHARS_MAX]
+            raise BadRequest(f"{shown!r} is given twice in the query string.", field=shown)
         arguments[name] = value
     return arguments
 

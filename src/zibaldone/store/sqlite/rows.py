@@ -60,34 +60,24 @@ def loads(stored: str, kind: type[T]) -> T:
 
 def document(row: Row) -> Document:
     require(row, _DOCUMENT)
-    return Document(**_fields(row), body=row[17])
+    return Document(*_fields(row), body=row[17])
 
 
 def document_part(row: Row, chars_max: int) -> DocumentPart:
     require(row, _DOCUMENT_PART)
-    return DocumentPart(**_fields(row), content_chars=row[17], beginning=row[18][:chars_max])
+    return DocumentPart(*_fields(row), content_chars=row[17], beginning=row[18][:chars_max])
 
 
-def _fields(row: Row) -> dict[str, Any]:
-    return {
-        "storage_key": row[0],
-        "document_id": row[1],
-        "parent_id": row[2],
-        "title": row[3],
-        "tags": tags(row[4]),
-        "mime": row[5],
-        "metadata": loads(row[6], dict),
-        "revision": row[7],
-        "created_at_us": row[8],
-        "updated_at_us": row[9],
-        "updated_by": row[10],
-        "operation": row[11],
-        "deleted_at_us": row[12],
-        "source_id": row[13],
-        "pk": None if row[14] is None else loads(row[14], dict),
-        "vector_status": row[15],
-        "vector_error": row[16],
-    }
+def _fields(row: Row) -> tuple[Any, ...]:
+    """The values of `DocumentFields`, in its order: names would cost a fifth of a read."""
+    stored_tags, metadata, pk = row[4], row[6], row[14]
+    return (
+        *(row[1], row[3], tags(stored_tags), row[2], row[5]),
+        {} if metadata == "{}" else loads(metadata, dict),
+        *row[7:14],
+        None if pk is None else loads(pk, dict),
+        *(row[15], row[16], row[0]),
+    )
 
 
 def storage_key(document: Document) -> int:

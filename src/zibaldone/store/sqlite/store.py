@@ -57,6 +57,7 @@ class Session:
         raw: apsw.Connection,
         tenant: Tenant,
         memory: VectorMemory,
+        limits: Limits,
         quotas: Quotas = _NO_QUOTAS,
         connection: Connection | None = None,
     ) -> None:
@@ -64,6 +65,7 @@ class Session:
         self._raw = raw
         self._tenant = tenant
         self._memory = memory
+        self._limits = limits
         self.documents = Documents(
             raw, tenant, quotas
         )  # the one part that nearly every caller needs
@@ -81,7 +83,7 @@ class Session:
 
     @cached_property
     def lexical(self) -> Lexical:
-        return Lexical(self._raw, self._tenant)
+        return Lexical(self._raw, self._tenant, self._limits)
 
     @cached_property
     def vectors(self) -> Vectors:
@@ -148,27 +150,41 @@ class SqliteStore:
         seconds = self._limits.query_seconds_max if seconds_max is None else seconds_max
         if is_small:
             return self._quick.read(
-                lambda raw: work(Session(raw, tenant, self._memory)),
+                lambda raw: work(Session(raw, tenant, self._memory, self._limits)),
                 min(seconds, _QUICK_SECONDS_MAX),
             )
-        return await self._read_snapshot(tenant, work, seconds)
+        if seconds_max is None:
+            return await self._read_snapshot(tenant, work, seconds)
+        asked_s = time.monotonic()
+
+        def read_in_time(connection: Connection) -> T:
+            waited_s = time.monotonic() - asked_s
+            return self._read_with(connection, tenant, work, max(seconds - waited_s, 0.0))
+
+        return await self._readers.run(read_in_time)
 
     async def _read_snapshot(
         self, tenant: Tenant, work: Callable[[Session], T], seconds_max: float
     ) -> T:
-        until_s = time.monotonic() + seconds_max  # also of a read that waits for its turn
+        return await self._readers.run(
+            lambda connection: self._read_with(connection, tenant, work, seconds_max)
+        )
 
-        def read(connection: Connection) -> T:
-            return connection.read(
-                lambda raw: work(Session(raw, tenant, self._memory, connection=connection)),
-                max(until_s - time.monotonic(), 0.0),
-            )
+    def _read_with(
+        self,
+        connection: Connection,
+        tenant: Tenant,
+        work: Callable[[Session], T],
+        seconds_max: float,
+    ) -> T:
+        def read(raw: apsw.Connection) -> T:
+            return work(Session(raw, tenant, self._memory, self._limits, connection=connection))
 
-        return await self._readers.run(read)
+        return connection.read(read, seconds_max)
 
     async def write(self, tenant: Tenant, work: Callable[[Writer], T]) -> T:
         submitted = self._writer.submit(
-            lambda raw: work(Session(raw, tenant, self._memory, self._quotas))
+            lambda raw: work(Session(raw, tenant, self._memory, self._limits, self._quotas))
         )
         return await _outcome(submitted)
 
