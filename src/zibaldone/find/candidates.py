@@ -13,7 +13,7 @@ from zibaldone.find.meaning import Meaning
 from zibaldone.find.missing import LATE_QUOTATIONS, LATE_VECTORS, LATE_WORDS, Missing
 from zibaldone.find.parse import QuotingRank, demanded, demands_words
 from zibaldone.limits import CANDIDATES_MAX
-from zibaldone.model.query import NO_FILTER, Filter, Query
+from zibaldone.model.query import Filter, Query
 from zibaldone.store.port import Reader, Scored
 
 _NEAREST_MAX = 2_000
@@ -147,22 +147,25 @@ def _with_quoting(reader: Reader, words: Candidates, wanted: Wanted) -> Candidat
     query, few = wanted.query, _few(wanted.query)
     keys = [key for key, _ in words.lexical]
     quoting = frozenset(reader.lexical.matching(Query(wishes=query.wishes), keys[:CANDIDATES_MAX]))
-    if len(quoting) > few:
+    has_demands = bool(query.phrases or query.title_terms)
+    if len(quoting) > few or (has_demands and not _has_all(words, wanted)):
         return replace(words, quoting=quoting, quoting_bonus=_QUOTING_BONUS)
-    # They may stand further down, where the other words of a long question matter more.
-    holding = reader.lexical.search(
-        replace(query, terms=(), prefixes=()), limit=few + 1, wanted=wanted.where
-    )
+    holding: list[Scored] = []
+    if not has_demands:
+        # They may stand further down, where the other words of a long question matter more.
+        alone = replace(query, terms=(), prefixes=())
+        holding = reader.lexical.search(alone, limit=few + 1, wanted=wanted.where)
     least = min(words.word_scores.values(), default=float("inf"))
     further = [(key, min(score, least)) for key, score in holding if key not in words.word_scores]
     scores = {**words.word_scores, **dict(further)}
     lexical = dict.fromkeys((*keys, *(key for key, _ in holding)))
+    quoting = quoting.union(key for key, _ in holding)
     return replace(
         words,
         lexical=[(key, scores[key]) for key in lexical],
         word_scores=scores,
-        quoting=quoting.union(key for key, _ in holding),
-        quoting_bonus=QUOTING_FIRST if len(holding) <= few else _QUOTING_BONUS,
+        quoting=quoting,
+        quoting_bonus=QUOTING_FIRST if len(quoting) <= few else _QUOTING_BONUS,
     )
 
 
@@ -202,7 +205,7 @@ class WordRanking:
 
 
 def ranked_by_words(
-    reader: Reader, query: Query, where: Filter = NO_FILTER, *, limit: int, offset: int = 0
+    reader: Reader, query: Query, where: Filter, *, limit: int, offset: int = 0
 ) -> WordRanking:
     """A page of the keyword ranking."""
     if not query.wishes:

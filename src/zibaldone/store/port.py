@@ -312,11 +312,13 @@ class LexicalReads(Protocol):
         What passes is said by `Filter`. Sources are those of the tenant's namespace and of `*`.
 
         A chunk is found if it holds every phrase, every title term in its title, none of what is
-        excluded, and, where there are no phrases or title terms, at least one of the words or
-        prefixes. Words beside required parts only add to the score. What a word is looked up as is
-        said by `text.lookups`; an empty query finds nothing. The score is BM25 over the whole
-        index and positive; higher is better. Where scores are equal, the order is the engine's, but
-        the same query and filter give the same one each time, so that pages by `offset` fit.
+        excluded, and, where there are no phrases or title terms, at least one of the words,
+        prefixes or wishes. Words and wishes beside required parts only add to the score; a wish is
+        held where its words stand side by side, and counts like one more word. What a word is
+        looked up as is said by `text.lookups`; an empty query finds nothing. The score is BM25
+        over the whole index and positive; higher is better. Where scores are equal, the order is
+        the engine's, but the same query and filter give the same one each time, so that pages by
+        `offset` fit.
 
         A large index may be searched in steps, rarer words first. `enough`: once so many chunks are
         there, no further step is wanted, even if they are fewer than `limit`. An engine that

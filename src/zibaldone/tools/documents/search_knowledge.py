@@ -34,7 +34,9 @@ _BYTES_PER_HIT = KNOWLEDGE_RESPONSE_BYTES // SEARCH_LIMIT_DEFAULT
 
 
 class SearchKnowledge(Arguments):
-    query: str = Field(description='Words; "a phrase", -without, title:word, prefix*')
+    query: str = Field(
+        description='Words or a question; +"a phrase" must be there, -without, title:word, prefix*'
+    )
     limit: int = Field(SEARCH_LIMIT_DEFAULT, ge=1, le=SEARCH_LIMIT_MAX)
     prefix: str = Field("", description="Only paths that start so")
     tags: list[str] = Field([], max_length=FILTER_VALUES_MAX, description="Only with all of these")
