@@ -18,7 +18,7 @@ WORDS = [
 ]
 QUESTION = " ".join(f"What of {word} and" for word in WORDS)[:890] + " everywhere?"
 QUOTED = QUESTION.replace("everywhere", '"everywhere"')
-"""Each document has the word, and some of the others."""
+"""Every fifth document has the word, and each some of the others."""
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
         def create(number: int) -> None:
             some = " ".join(WORDS[number % 13 :: 7])
-            running.create(f"d/{number}", f"It is everywhere: {some} {number}.")
+            where = "everywhere" if number % 5 == 0 else "somewhere"
+            running.create(f"d/{number}", f"It is {where}: {some} {number}.")
 
         with ThreadPoolExecutor(4) as threads:
             list(threads.map(create, range(DOCUMENTS)))
