@@ -270,6 +270,13 @@ RAG_SECONDS_MAX = 2.0
 QUERY_EMBED_SECONDS_MAX = 1.0
 """How long a search waits for the vector of its query before it uses keywords only."""
 
+QUERY_EMBEDS_MAX = 8
+"""Queries embedded at once."""
+
+QUERY_EMBEDS_WAITING_MAX = 256
+"""Queries that wait for that. When a model hangs, no more are kept than there can be requests; any
+further one is answered by keywords only."""
+
 KNOWLEDGE_RESPONSE_BYTES = 6_000
 """An answer of search_knowledge: short enough to leave an agent's context mostly free."""
 

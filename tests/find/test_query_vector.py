@@ -10,11 +10,8 @@ import pytest
 
 from tests.drivers.embedders import PATIENCE_SECONDS, Counting
 from zibaldone.embed.port import Vectors
-from zibaldone.find import query_vector
 from zibaldone.find.query_vector import SLOW, QueryVector, QueryVectors
-
-RUNNING_MAX, WAITING_MAX = 8, 256
-"""Queries that are embedded at once, and that wait for that (SECURITY.md)."""
+from zibaldone.limits import QUERY_EMBEDS_MAX, QUERY_EMBEDS_WAITING_MAX, Limits
 
 
 class Hanging(Counting):
@@ -51,7 +48,6 @@ async def asked(vectors: QueryVectors, *texts: str, seconds_max: float) -> list[
 
 
 def test_a_model_that_hangs_keeps_a_bounded_number_of_queries(hanging: Hanging) -> None:
-    assert (query_vector._RUNNING_MAX, query_vector._WAITING_MAX) == (RUNNING_MAX, WAITING_MAX)
     texts = [f"query {number}" for number in range(1_000)]
 
     async def run() -> None:
@@ -63,11 +59,11 @@ def test_a_model_that_hangs_keeps_a_bounded_number_of_queries(hanging: Hanging) 
             late = await asked(vectors, *texts[800:], seconds_max=PATIENCE_SECONDS)
         assert {(one.vector is None, one.reason) for one in late} == {(True, SLOW)}
         threads = [one for one in threading.enumerate() if one.name == "zibaldone-query-vector"]
-        assert len(threads) <= RUNNING_MAX
+        assert len(threads) <= QUERY_EMBEDS_MAX
         hanging.may_go_on.set()
         answers = await waiting
         served = [one for one in answers if one.vector is not None]
-        assert RUNNING_MAX < len(served) <= RUNNING_MAX + WAITING_MAX
+        assert QUERY_EMBEDS_MAX < len(served) <= QUERY_EMBEDS_MAX + QUERY_EMBEDS_WAITING_MAX
         assert len(hanging.texts) == len(served)
         assert all(one.reason == SLOW for one in answers if one.vector is None)
         # What did not fit has left nothing behind.
@@ -75,7 +71,13 @@ def test_a_model_that_hangs_keeps_a_bounded_number_of_queries(hanging: Hanging) 
         assert again.vector is not None
 
     asyncio.run(run())
-    assert hanging.running_max <= RUNNING_MAX
+    assert hanging.running_max <= QUERY_EMBEDS_MAX
+
+
+def test_the_bounds_are_small() -> None:
+    """A thread each, and no more waiting than the gate lets in."""
+    assert QUERY_EMBEDS_MAX <= 16
+    assert Limits().requests_max >= QUERY_EMBEDS_WAITING_MAX
 
 
 def test_the_same_query_waits_once(hanging: Hanging) -> None:
