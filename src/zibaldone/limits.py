@@ -218,6 +218,10 @@ QUERY_BYTES_MAX = 8_192
 QUERY_TERMS_MAX = 64
 """Distinct terms of a query that are searched for. A note in the answer says if more were given."""
 
+QUERY_WISH_WORDS_MAX = 32
+"""Words of the quotations in a query that are looked for side by side; of a longer quotation, the
+first ones."""
+
 SEARCH_LIMIT_DEFAULT = 10
 """Hits of one search."""
 

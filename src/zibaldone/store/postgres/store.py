@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -53,6 +54,9 @@ class Session:
         self._transaction = transaction
         self._tenant = tenant
         self.documents = Documents(transaction, tenant, quotas)
+
+    def within(self, share: float) -> AbstractContextManager[None]:
+        return self._transaction.within(share)
 
     @cached_property
     def revisions(self) -> Revisions:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
@@ -54,7 +56,9 @@ class Session:
         memory: VectorMemory,
         limits: Limits,
         quotas: Quotas = NO_QUOTAS,
+        connection: Connection | None = None,
     ) -> None:
+        self._connection = connection
         self._raw = raw
         self._tenant = tenant
         self._memory = memory
@@ -62,6 +66,9 @@ class Session:
         self.documents = Documents(
             raw, tenant, quotas
         )  # the one part that nearly every caller needs
+
+    def within(self, share: float) -> AbstractContextManager[None]:
+        return nullcontext() if self._connection is None else self._connection.within(share)
 
     @cached_property
     def revisions(self) -> Revisions:
@@ -131,16 +138,34 @@ class SqliteStore:
                 lambda raw: work(Session(raw, tenant, self._memory, self._limits)),
                 min(seconds, _QUICK_SECONDS_MAX),
             )
-        return await self._read_snapshot(tenant, work, seconds)
+        if seconds_max is None:
+            return await self._read_snapshot(tenant, work, seconds)
+        asked_s = time.monotonic()
+
+        def read_in_time(connection: Connection) -> T:
+            waited_s = time.monotonic() - asked_s
+            return self._read_with(connection, tenant, work, max(seconds - waited_s, 0.0))
+
+        return await self._readers.run(read_in_time)
 
     async def _read_snapshot(
         self, tenant: Tenant, work: Callable[[Session], T], seconds_max: float
     ) -> T:
         return await self._readers.run(
-            lambda connection: connection.read(
-                lambda raw: work(Session(raw, tenant, self._memory, self._limits)), seconds_max
-            )
+            lambda connection: self._read_with(connection, tenant, work, seconds_max)
         )
+
+    def _read_with(
+        self,
+        connection: Connection,
+        tenant: Tenant,
+        work: Callable[[Session], T],
+        seconds_max: float,
+    ) -> T:
+        def read(raw: apsw.Connection) -> T:
+            return work(Session(raw, tenant, self._memory, self._limits, connection=connection))
+
+        return connection.read(read, seconds_max)
 
     async def write(self, tenant: Tenant, work: Callable[[Writer], T]) -> T:
         submitted = self._writer.submit(
