@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -256,6 +257,8 @@ def test_interrupted_it_still_cleans_up(indexing: Server, how: signal.Signals) -
         text=True,
         env=clean_environment(),
         start_new_session=True,
+        # A shell ignores SIGINT in what it starts in the background, and its children inherit that.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     ) as process:
         try:
             wait_for_writes(indexing)
