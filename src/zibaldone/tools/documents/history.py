@@ -109,6 +109,7 @@ async def handle_history(call: Call, given: DocumentHistory) -> History:
 
 async def handle_revision(call: Call, given: DocumentRevision) -> WholeRevision:
     document_id = normalize.document_id(given.path)
+    await call.begin_long_answer()
     revision = await call.runtime.store.read(
         call.principal.tenant,
         lambda reader: revisions.revision(reader, document_id, given.revision),
@@ -172,6 +173,7 @@ REVISION = ToolSpec(
     result=WholeRevision,
     effect="read",
     handler=handle_revision,
+    is_long=True,
 )
 DIFF = ToolSpec(
     name="document_diff",

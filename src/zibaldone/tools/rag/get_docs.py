@@ -47,6 +47,8 @@ class Docs(TypedDict):
 
 async def handle(call: Call, given: GetDocs) -> Docs:
     clock = Clock()
+    if given.return_.include_body:
+        await call.begin_long_answer()
     answer = await call.runtime.store.read(
         call.principal.tenant, lambda reader: _read(reader, given), seconds_max=clock.left_s
     )
@@ -124,5 +126,6 @@ TOOL = ToolSpec(
     result=Docs,
     effect="read",
     handler=handle,
+    is_long=True,
     seconds_max=RAG_SECONDS_MAX,
 )
