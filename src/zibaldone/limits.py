@@ -255,6 +255,10 @@ QUERY_BYTES_MAX = 8_192
 QUERY_TERMS_MAX = 64
 """Distinct terms of a query that are searched for. A note in the answer says if more were given."""
 
+QUERY_WISH_WORDS_MAX = 32
+"""Words of the quotations in a query that are looked for side by side; of a longer quotation, the
+first ones."""
+
 SEARCH_LIMIT_DEFAULT = 10
 """Hits of one search."""
 
@@ -400,6 +404,10 @@ JOB_BACKOFF_SECONDS_MAX = 3_600.0
 JOB_CRASHES_MAX = 20
 """Workers that may end while they hold a job before it is parked. More than the attempts that may
 fail: a worker is mostly killed for reasons that have nothing to do with its job."""
+
+WRITE_OUTCOME_SECONDS_MAX = 10.0
+"""How long the outcome of a write that has begun is awaited after its caller's deadline, so that
+the answer can tell whether it was stored."""
 
 JOB_LEASE_SECONDS = 30.0
 """A job whose process died is taken up by another after this, unless its kind says otherwise."""

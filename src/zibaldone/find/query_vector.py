@@ -39,11 +39,6 @@ class QueryVector:
     """Why there is none."""
 
 
-def keywords_only(reason: str) -> str:
-    """The note in an answer that had to be found by keywords alone."""
-    return f"{reason.rstrip('.')}: keywords only"
-
-
 @dataclass(eq=False, slots=True)
 class _Asked:
     """A text that runs or waits, for all who ask for it meanwhile."""
