@@ -20,6 +20,7 @@ from zibaldone.jobs.runner import JobRunner
 from zibaldone.keep.commit import Actor
 from zibaldone.keep.writing import C, Edit, Preparation, write_edit
 from zibaldone.limits import (
+    LONG_ANSWER_BYTES,
     LONG_ANSWERS,
     LONG_ANSWERS_EXTRA,
     LONG_ANSWERS_PER_KEY,
@@ -28,7 +29,7 @@ from zibaldone.limits import (
 )
 from zibaldone.model.document import Document
 from zibaldone.model.job import Schedule
-from zibaldone.store.port import Store
+from zibaldone.store.port import Reader, Store
 
 
 def long_answer_turns() -> TaskTurns:
@@ -47,6 +48,8 @@ class Arguments(BaseModel):
 
 A = TypeVar("A", bound=Arguments)
 R = TypeVar("R")
+S = TypeVar("S")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,29 @@ class Call:
     async def begin_long_answer(self) -> None:
         """Wait for the turn to make an answer of megabytes. It ends when the answer is sent."""
         await self.runtime.long_answers.hold()
+
+    async def read_texts(
+        self,
+        work: Callable[[Reader], T],
+        chars_of: Callable[[T], int],
+        seconds_left: Callable[[], float] | None = None,
+    ) -> T:
+        """Read what is seldom long. If it is, it is dropped and read again when it has its turn."""
+
+        def if_short(reader: Reader) -> T | None:
+            found = work(reader)
+            return found if chars_of(found) <= LONG_ANSWER_BYTES else None
+
+        async def read(what: Callable[[Reader], S]) -> S:
+            seconds_max = None if seconds_left is None else seconds_left()
+            tenant = self.principal.tenant
+            return await self.runtime.store.read(tenant, what, seconds_max=seconds_max)
+
+        found = await read(if_short)
+        if found is None:
+            await self.begin_long_answer()
+            found = await read(work)
+        return found
 
     async def write(self, edit: Edit[C]) -> tuple[Document, C]:
         """Make the change, in the caller's name; the stored document and what was changed."""

@@ -66,9 +66,11 @@ async def handle(call: Call, given: BatchRead) -> Batch:
             is_cut = is_cut or item["truncated"]
         return {"items": items, "count": len(items), "truncated": is_cut}
 
-    if given.full:
-        await call.begin_long_answer()
-    return await call.runtime.store.read(call.principal.tenant, read_all)
+    return await call.read_texts(read_all, _chars)
+
+
+def _chars(batch: Batch) -> int:
+    return sum(len(item["content"]) for item in batch["items"] if item["status"] == "ok")
 
 
 def _item(reader: Reader, path: str, full: bool, left_bytes: int) -> tuple[ItemRead, int]:

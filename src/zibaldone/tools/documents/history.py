@@ -109,10 +109,9 @@ async def handle_history(call: Call, given: DocumentHistory) -> History:
 
 async def handle_revision(call: Call, given: DocumentRevision) -> WholeRevision:
     document_id = normalize.document_id(given.path)
-    await call.begin_long_answer()
-    revision = await call.runtime.store.read(
-        call.principal.tenant,
+    revision = await call.read_texts(
         lambda reader: revisions.revision(reader, document_id, given.revision),
+        chars_of=lambda revision: len(revision.body),
     )
     return {
         "document_id": document_id,

@@ -47,13 +47,15 @@ class Docs(TypedDict):
 
 async def handle(call: Call, given: GetDocs) -> Docs:
     clock = Clock()
-    if given.return_.include_body:
-        await call.begin_long_answer()
-    answer = await call.runtime.store.read(
-        call.principal.tenant, lambda reader: _read(reader, given), seconds_max=clock.left_s
+    answer = await call.read_texts(
+        lambda reader: _read(reader, given), _chars, seconds_left=lambda: clock.left_s
     )
     answer["stats"] = {"ms": clock.ms}
     return answer
+
+
+def _chars(answer: Docs) -> int:
+    return sum(len(doc.get("body", "")) for doc in answer["docs"])
 
 
 def _read(reader: Reader, given: GetDocs) -> Docs:
