@@ -225,8 +225,8 @@ class TestTasks:
             holding = asyncio.create_task(self.use(turns, "a", order, until))
             waiting = asyncio.create_task(self.use(turns, "a", order, until))
             await asyncio.sleep(0)
-            waiting.cancel()  # its future is cancelled now, its task runs later
-            until.set()  # and before that, the place is given back
+            until.set()  # the place is given back in the next step,
+            waiting.cancel()  # in which this one's future is cancelled, and its task runs later
             await asyncio.gather(holding, waiting, return_exceptions=True)
             until.clear()
             tasks = [asyncio.create_task(self.use(turns, "a", order, until)) for _ in range(3)]
