@@ -122,6 +122,30 @@ TOOL_REQUEST_BYTES_MAX = 6 * MIB
 """A request to a tool that takes no document's text. The longest sensible one has two hundred of
 the longest ids, each character written as an escape."""
 
+MESSAGE_BYTES_MAX = 256 * KIB
+"""A message of MCP that calls no tool: a name, a cursor, or a few arguments of a prompt."""
+
+MESSAGE_ID_CHARS_MAX = 1024
+"""The id of a message or a progress token; answers repeat it."""
+
+LONG_ANSWER_BYTES = 1 * MIB
+"""A longer answer is made piece by piece, and others are served between the pieces: escaping takes
+up to ten milliseconds for a mebibyte."""
+
+LONG_ANSWERS = 4
+"""Answers with whole documents that are made at once, two of each key and one while others are
+about: a document takes up to thirty times its size in memory until its answer is sent."""
+
+LONG_ANSWERS_PER_KEY = 2
+"""The same for one key; its others wait before they read anything."""
+
+LONG_ANSWERS_EXTRA = 4
+"""Further ones, for keys of which none is made."""
+
+ANSWER_BYTES_MAX = 64 * MIB
+"""An answer with a whole document. The longest document takes 60 MiB over MCP if each of its
+characters is a quote; only one of control characters takes more."""
+
 BATCH_SMALL_ANSWER_BYTES = 8 * KIB
 """An answer up to here is sent even if a JSON-RPC batch has no room left: a write has happened, and
 its caller must learn it."""
@@ -158,6 +182,9 @@ LIST_LIMIT_MAX = 100
 LIST_OFFSET_MAX = 10_000
 """Skipping costs time for each row. Beyond this, use a cursor or a longer prefix."""
 
+CURSOR_CHARS_MAX = 8 * KIB
+"""A cursor holds a prefix and an id in base64; it is decoded on the event loop."""
+
 PREPARE_INLINE_CHARS_MAX = 64 * KIB
 """A longer body is cut, hashed and turned into terms before its transaction: these take up to a
 microsecond for each character, in which no other write could run."""
@@ -167,6 +194,16 @@ PREPARE_THREADS = 2
 
 PREPARE_THREADS_EXTRA = 1
 """One more, for a key of which none is prepared."""
+
+LONG_CHANGES = 4
+"""Changes of long documents that are in memory at once, each with both bodies, chunks and terms: up
+to thirty times the size of the document. A request of fifty bytes can ask for one."""
+
+LONG_CHANGES_PER_KEY = 2
+"""The same for one key, and one while others are about: one is prepared while one is stored."""
+
+LONG_CHANGES_EXTRA = 4
+"""Further ones, for keys that have none."""
 
 PREPARE_TRIES_MAX = 3
 """How often a long body is prepared anew because others changed the document meanwhile."""
@@ -272,6 +309,15 @@ QUERY_EMBED_SECONDS_MAX = 1.0
 
 QUERY_EMBEDS_MAX = 8
 """Queries embedded at once."""
+
+QUERY_EMBEDS_PER_KEY_MAX = 6
+"""The same of one key, so that a model that hangs for one does not for all."""
+
+QUERY_EMBEDS_BESIDE_OTHERS = 2
+"""The same while others ask: they share the CPU with what runs."""
+
+QUERY_EMBEDS_EXTRA = 4
+"""Further ones, for keys of which none is embedded."""
 
 QUERY_EMBEDS_WAITING_MAX = 256
 """Queries that wait for that. When a model hangs, no more are kept than there can be requests; any
@@ -575,6 +621,9 @@ CONVERT_USES_MAX = 50
 CONVERT_IDLE_SECONDS_MAX = 60.0
 """After this an unused converter process ends and gives back its memory."""
 
+SOURCE_CHARS_MAX = 8 * KIB
+"""The path or URL of a file to ingest; systems and servers take about half of it."""
+
 FETCH_REDIRECTS_MAX = 3
 """Redirects followed from a URL to ingest. Each target must be on the allow-list."""
 
@@ -659,6 +708,8 @@ assert LIST_LIMIT_DEFAULT <= LIST_LIMIT_MAX <= LIST_OFFSET_MAX  # noqa: S101
 assert CHUNK_CHARS_MIN < CHUNK_CHARS_TARGET <= CHUNK_CHARS_MAX  # noqa: S101
 assert CHUNK_SIZE_CHARS_MIN <= CHUNK_SIZE_CHARS_DEFAULT <= CHUNK_SIZE_CHARS_MAX  # noqa: S101
 assert 2 * CHUNK_SIZE_CHARS_MAX * 5 // 4 <= INDEX_TERMS_MAX  # noqa: S101
+assert Limits().bytes_in_flight_per_key_max > ANSWER_BYTES_MAX  # noqa: S101
+assert 6 * DOCUMENT_ID_BYTES_MAX < CURSOR_CHARS_MAX  # noqa: S101
 assert READ_CUT_CHARS < READ_CHARS_MAX  # noqa: S101
 assert 12 * RAG_IDS_MAX * CHUNK_ID_CHARS_MAX < TOOL_REQUEST_BYTES_MAX  # noqa: S101
 assert CHUNK_RESPONSE_BYTES_MAX + 6 * RAG_IDS_MAX * CHUNK_ID_CHARS_MAX < RAG_RESPONSE_BYTES_MAX  # noqa: S101

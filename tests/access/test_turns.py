@@ -213,3 +213,55 @@ class TestTasks:
                 return order
 
         assert asyncio.run(run()) == ["a", "b", "a"]
+
+    def test_who_gives_up_at_the_last_moment_gives_back_once(self) -> None:
+        """Cancelled, and before its task runs the turn comes: there were more places then."""
+
+        async def run() -> int:
+            inner: Turns[asyncio.Future[None]] = Turns(1)
+            turns = TaskTurns(inner)
+            order: list[str] = []
+            until = asyncio.Event()
+            holding = asyncio.create_task(self.use(turns, "a", order, until))
+            waiting = asyncio.create_task(self.use(turns, "a", order, until))
+            await asyncio.sleep(0)
+            until.set()  # the place is given back in the next step,
+            waiting.cancel()  # in which this one's future is cancelled, and its task runs later
+            await asyncio.gather(holding, waiting, return_exceptions=True)
+            until.clear()
+            tasks = [asyncio.create_task(self.use(turns, "a", order, until)) for _ in range(3)]
+            await asyncio.sleep(0.01)
+            began = len(order) - 1
+            until.set()
+            await asyncio.gather(*tasks)
+            return began
+
+        assert asyncio.run(run()) == 1
+
+    def test_a_turn_that_is_held_ends_with_its_task(self) -> None:
+        async def run() -> list[str]:
+            turns = TaskTurns(Turns(1))
+            order: list[str] = []
+            over = asyncio.Event()
+
+            async def hold(name: str, until: asyncio.Event) -> None:
+                SHARE.set("a")
+                await turns.hold()
+                await turns.hold()  # it has it already
+                order.append(name)
+                await until.wait()
+                if name == "failing":
+                    raise ValueError(name)
+
+            failing = asyncio.create_task(hold("failing", over))
+            waiting = asyncio.create_task(hold("waiting", over))
+            given_up = asyncio.create_task(hold("given up", over))
+            last = asyncio.create_task(hold("last", over))
+            await asyncio.sleep(0.01)
+            assert order == ["failing"]
+            given_up.cancel()
+            over.set()
+            await asyncio.gather(failing, waiting, given_up, last, return_exceptions=True)
+            return order
+
+        assert asyncio.run(run()) == ["failing", "waiting", "last"]

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator, Sequence
 
 import pytest
 
 from tests.drivers.embedders import PATIENCE_SECONDS, Counting
+from zibaldone.access.share import SHARE
 from zibaldone.embed.port import Vectors
 from zibaldone.find.query_vector import SLOW, QueryVector, QueryVectors
-from zibaldone.limits import QUERY_EMBEDS_MAX, QUERY_EMBEDS_WAITING_MAX, Limits
+from zibaldone.limits import (
+    QUERY_EMBEDS_MAX,
+    QUERY_EMBEDS_PER_KEY_MAX,
+    QUERY_EMBEDS_WAITING_MAX,
+    Limits,
+)
 
 
 class Hanging(Counting):
@@ -22,6 +29,12 @@ class Hanging(Counting):
         self.may_go_on = threading.Event()
         self.running = self.running_max = 0
         self._lock = threading.Lock()
+
+    def wait_for(self, running: int) -> None:
+        end_s = time.monotonic() + PATIENCE_SECONDS
+        while self.running < running:
+            assert time.monotonic() < end_s
+            time.sleep(0.01)
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         with self._lock:
@@ -105,3 +118,46 @@ def test_a_caller_that_gave_up_leaves_the_vector_to_the_next(hanging: Hanging) -
 
     asyncio.run(run())
     assert hanging.texts == ["given up"]
+
+
+async def asked_by(share: str, vectors: QueryVectors, text: str, seconds_max: float) -> QueryVector:
+    SHARE.set(share)
+    return await vectors.of(text, seconds_max)
+
+
+def test_one_key_with_many_queries_leaves_others_theirs(hanging: Hanging) -> None:
+    """They are embedded in turn, and what nobody waits for any more is not."""
+
+    async def run() -> None:
+        vectors = QueryVectors(hanging)
+        for number in range(5):  # each time it gives up, and asks for something else
+            await asyncio.gather(
+                *(asked_by("a", vectors, f"{number} {each}", 0.02) for each in range(64))
+            )
+        flood = [
+            asyncio.create_task(asked_by("a", vectors, f"late {each}", PATIENCE_SECONDS))
+            for each in range(64)
+        ]
+        await asyncio.sleep(0.02)
+        theirs = asyncio.create_task(asked_by("b", vectors, "theirs", PATIENCE_SECONDS))
+        await asyncio.to_thread(hanging.wait_for, QUERY_EMBEDS_PER_KEY_MAX + 1)
+        hanging.may_go_on.set()
+        assert (await theirs).vector is not None
+        assert all(one.vector is not None for one in await asyncio.gather(*flood))
+
+    asyncio.run(asyncio.wait_for(run(), 2 * PATIENCE_SECONDS))
+    given_up = [text for text in hanging.texts if text[0].isdigit()]
+    assert len(given_up) <= QUERY_EMBEDS_PER_KEY_MAX
+
+
+def test_a_share_that_asks_for_what_another_waits_for_gets_it(hanging: Hanging) -> None:
+    async def run() -> None:
+        vectors = QueryVectors(hanging)
+        first = asyncio.create_task(asked_by("a", vectors, "same", 0.1))
+        second = asyncio.create_task(asked_by("b", vectors, "same", PATIENCE_SECONDS))
+        assert (await first).reason == SLOW
+        hanging.may_go_on.set()
+        assert (await second).vector is not None
+
+    asyncio.run(run())
+    assert hanging.texts == ["same"]

@@ -17,7 +17,7 @@ from tests.drivers.raw import raw_request
 from tests.drivers.server import Server
 from tests.hostile.faulty import FaultyServer
 from tests.hostile.peers import Bystander, Peer, call, peers, post_head, resident_mib
-from zibaldone.limits import Limits
+from zibaldone.limits import LINGER_SECONDS_MAX, Limits
 
 MIB = 1 << 20
 SECONDS = 1.5
@@ -82,6 +82,21 @@ class TestTimeLimits:
             while peer.send(b"x" * 1000) and time.monotonic() < end_s:
                 time.sleep(0.05)
             assert time.monotonic() < end_s
+
+    def test_a_body_of_unknown_length_that_nobody_wants(self, quick: Server) -> None:
+        """To parse it in small chunks would take long; the connection ends with the answer."""
+        head = "POST /nowhere HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
+        with Bystander(quick) as bystander, peers(quick, 8) as crowd:
+            for peer in crowd:
+                peer.send(head.encode())
+            for peer in crowd:
+                peer.answer().refused(404, "NOT_FOUND")
+            for peer in crowd:
+                assert peer.is_closed(LINGER_SECONDS_MAX / 2)
+            for _ in range(40):  # it may go on sending for a while
+                for peer in crowd:
+                    peer.send(b"1\r\nx\r\n" * 40_000)
+            bystander.wait_for_a_round()
 
     def test_an_idle_connection_is_closed(self, quick: Server) -> None:
         with Peer(quick) as silent, Peer(quick) as used:

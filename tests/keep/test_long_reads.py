@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tests.drivers.catalogues import BY_NAME
 from tests.drivers.runtimes import Caller, opened
 from zibaldone.access.principal import LOCAL
+from zibaldone.find import render
+from zibaldone.keep.reads import Range, View, excerpt
 from zibaldone.limits import READ_INLINE_CHARS_MAX
+from zibaldone.model.document import Document
+from zibaldone.model.query import Query
+from zibaldone.text import snippet
 from zibaldone.tools.call import call_tool
 from zibaldone.tools.spec import Call, Runtime
 
@@ -69,3 +76,40 @@ def test_what_is_read_is_the_same_whichever_way_it_is_read(runtime: Runtime, pat
     (item,) = caller("batch_read", paths=[path])["items"]
     assert (item["content"], item["truncated"]) == (beginning["content"], True)
     assert item["content_length"] == whole["content_length"]
+
+
+def test_a_part_of_a_long_document_keeps_no_more_than_that_in_memory(runtime: Runtime) -> None:
+    """Many may wait to be sent, and each had the whole document with it."""
+
+    async def read() -> View:
+        return await runtime.store.read(
+            LOCAL.tenant, lambda reader: excerpt(reader, "long", Range(from_char=3, char_count=4))
+        )
+
+    view = asyncio.run(read())
+    assert view.excerpt.text == "baba"
+    assert view.content_chars == LONG_CHARS
+    assert not isinstance(view.document, Document)
+
+
+@pytest.mark.parametrize("tool", ["search_knowledge", "rag.search_fts", "rag.search_hybrid"])
+def test_what_was_found_is_not_rendered_on_the_event_loop(
+    data: Path, monkeypatch: pytest.MonkeyPatch, tool: str
+) -> None:
+    """To find the words of a query in the text of a hundred hits takes as long as the search."""
+    threads: set[threading.Thread] = set()
+    found = snippet.matches
+
+    def noted(text: str, query: Query) -> list[snippet.Match]:
+        threads.add(threading.current_thread())
+        return found(text, query)
+
+    monkeypatch.setattr(snippet, "matches", noted)
+    monkeypatch.setattr(render, "matches", noted)
+    more = {"return": {"include_snippets": True}} if tool.startswith("rag.") else {}
+    with opened(data) as runtime:
+        caller = Caller(runtime)
+        caller("upload_document", path="a", content="A wombat digs.")
+        assert caller(tool, query="wombat", **more)["results"]
+    assert threads
+    assert threading.main_thread() not in threads

@@ -20,11 +20,11 @@ from zibaldone.access.share import SHARE
 from zibaldone.errors import Conflict, DeadlineExceeded, NotFound, NotFoundInContent
 from zibaldone.keep import commit
 from zibaldone.keep.writing import Preparation, Stopped
-from zibaldone.limits import PREPARE_INLINE_CHARS_MAX, PREPARE_TRIES_MAX
+from zibaldone.limits import LONG_CHANGES_PER_KEY, PREPARE_INLINE_CHARS_MAX, PREPARE_TRIES_MAX
 from zibaldone.text import terms
 from zibaldone.text.chunk_changes import Checkpoint
 from zibaldone.tools.call import call_tool
-from zibaldone.tools.documents import upload_document
+from zibaldone.tools.documents import patch_document, upload_document
 from zibaldone.tools.spec import Call, Runtime
 
 T = TypeVar("T")
@@ -207,6 +207,42 @@ class TestTurns:
             preparation.close()
 
         asyncio.run(run())
+
+
+class Crowded(Preparation):
+    """Says how many changes are computed, or are there to be, at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.present = self.most = 0
+
+    async def run(self, work: Callable[[Checkpoint], T]) -> T:
+        self.present += 1
+        self.most = max(self.most, self.present)
+        try:
+            return await super().run(work)
+        finally:
+            self.present -= 1
+
+
+def test_few_changes_of_long_documents_are_in_memory_at_once(runtime: Runtime, ask: Caller) -> None:
+    """Each has the document, and what becomes of it; a request of fifty bytes asks for it."""
+    ask("upload_document", path="a", content=LONG)
+    crowded = Crowded()
+
+    async def patch(number: int) -> object:
+        SHARE.set(f"key {number % 2}")
+        given = {"path": "a", "old_str": f"Paragraph {number} ", "new_str": "Paragraph "}
+        call = Call(_with(runtime, crowded), LOCAL)
+        return await call_tool(patch_document.TOOL, call, given)
+
+    async def run() -> list[object]:
+        return await asyncio.gather(*map(patch, range(12)), return_exceptions=True)
+
+    answers = asyncio.run(run())
+    crowded.close()
+    assert not [one for one in answers if not isinstance(one, dict | Conflict)]
+    assert crowded.most <= LONG_CHANGES_PER_KEY
 
 
 class TestDeadline:

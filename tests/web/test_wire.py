@@ -1,11 +1,19 @@
-"""How answers leave: joined, and none after the end was announced."""
+"""How answers leave: joined, and none after the end was announced. How much is read at once."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
+import threading
+from collections import Counter
+from typing import Any
 
-from zibaldone.web.wire import JoiningTransport
+import pytest
+import uvicorn.server
+
+from zibaldone.web.http import HttpScope, Receive, Send, send_body
+from zibaldone.web.server import server
+from zibaldone.web.wire import Connection, H11Connection, JoiningTransport, connection_class
 
 
 async def received(write_late: bool) -> tuple[bytes, list[str]]:
@@ -35,3 +43,54 @@ def test_what_is_written_before_the_end_is_sent() -> None:
 
 def test_what_is_written_after_the_end_is_dropped_without_a_traceback() -> None:
     assert asyncio.run(received(write_late=True)) == (b"first second", [])
+
+
+async def _all_read(scope: HttpScope, receive: Receive, send: Send) -> None:
+    while (await receive()).get("more_body"):
+        pass
+    await send_body(scope, send, 200, b"", ())
+
+
+@pytest.mark.parametrize("kind", [connection_class(), H11Connection])
+def test_one_connection_that_sends_much_is_read_once_in_each_step(kind: type[Connection]) -> None:
+    """Others have their turn between; eight megabytes of small chunks take long to parse."""
+    uvloop_loop = pytest.importorskip("uvloop").new_event_loop()
+    steps: list[int] = []
+    step = 0
+
+    class Counted(kind):  # type: ignore[valid-type, misc]
+        def data_received(self, data: bytes) -> None:
+            if len(data) >= 1 << 16:
+                steps.append(step)
+            super().data_received(data)
+
+    def sent(port: int) -> bytes:
+        with socket.create_connection(("127.0.0.1", port)) as peer:
+            head = "POST / HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
+            peer.sendall(head.encode() + b"4000\r\n%s\r\n" % (b"x" * 0x4000) * 500 + b"0\r\n\r\n")
+            return peer.recv(100)
+
+    async def run() -> bytes:
+        nonlocal step
+        loop = asyncio.get_running_loop()
+        config = server(_all_read, "127.0.0.1", 0, connection=Counted).config
+        config.load()
+        state = uvicorn.server.ServerState()
+        made: Any = config.http_protocol_class
+        listening = await loop.create_server(
+            lambda: made(config=config, server_state=state, app_state={}, _loop=loop), "127.0.0.1"
+        )
+        answers: list[bytes] = []
+        port = listening.sockets[0].getsockname()[1]
+        client = threading.Thread(target=lambda: answers.append(sent(port)))
+        client.start()
+        while client.is_alive():
+            step += 1
+            await asyncio.sleep(0)
+        listening.close()
+        return answers[0]
+
+    with asyncio.Runner(loop_factory=lambda: uvloop_loop) as runner:
+        assert runner.run(run()).startswith(b"HTTP/1.1 200")
+    assert len(steps) > 4
+    assert max(Counter(steps).values()) == 1

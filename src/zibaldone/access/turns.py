@@ -200,13 +200,26 @@ class TaskTurns:
         try:
             await granted
         except asyncio.CancelledError:
-            if not self._turns.discard(share, granted):
+            if granted.cancelled():  # it never came; `_grant` may have taken it out already
+                self._turns.discard(share, granted)
+            else:
                 self._give_back(share, 0.0)
             raise
         self._started_s[asyncio.current_task()] = (share, time.monotonic())
 
     async def __aexit__(self, *_: object) -> None:
-        share, started_s = self._started_s.pop(asyncio.current_task())
+        self._end(asyncio.current_task())
+
+    async def hold(self) -> None:
+        """A turn until the running task ends. A task that has one already keeps it."""
+        task = asyncio.current_task()
+        if task is None or task in self._started_s:
+            return
+        await self.__aenter__()
+        task.add_done_callback(self._end)
+
+    def _end(self, task: asyncio.Task[Any] | None) -> None:
+        share, started_s = self._started_s.pop(task)
         self._give_back(share, time.monotonic() - started_s)
 
     def _give_back(self, share: str, seconds: float) -> None:

@@ -5,13 +5,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections import OrderedDict, deque
+import time
+from collections import OrderedDict
 from concurrent.futures import Future
 from dataclasses import dataclass
 
+from zibaldone.access.share import current_share
+from zibaldone.access.turns import Turns
 from zibaldone.embed.port import Embedder, Vectors
 from zibaldone.errors import ZibaldoneError
-from zibaldone.limits import QUERY_EMBEDS_MAX, QUERY_EMBEDS_WAITING_MAX
+from zibaldone.limits import (
+    QUERY_EMBEDS_BESIDE_OTHERS,
+    QUERY_EMBEDS_EXTRA,
+    QUERY_EMBEDS_MAX,
+    QUERY_EMBEDS_PER_KEY_MAX,
+    QUERY_EMBEDS_WAITING_MAX,
+)
 
 _log = logging.getLogger("zibaldone.find")
 
@@ -30,29 +39,47 @@ class QueryVector:
     """Why there is none."""
 
 
+@dataclass(eq=False, slots=True)
+class _Asked:
+    """A text that runs or waits, for all who ask for it meanwhile."""
+
+    text: str
+    share: str
+    future: Future[Vectors]
+    waiters: int = 0
+    has_begun: bool = False
+
+
 class QueryVectors:
-    """Vectors of queries. A caller that gave up waiting leaves the work running for the next."""
+    """Vectors of queries, made in turn for the shares that ask (`access.turns`).
+
+    A caller that gives up leaves what has begun for the next; what has not begun is not done for
+    nobody.
+    """
 
     def __init__(self, embedder: Embedder | None) -> None:
         self.embedder = embedder
         self._lock = threading.Lock()
         self._cached: OrderedDict[str, Vectors] = OrderedDict()
-        self._asked: dict[str, Future[Vectors]] = {}
-        """Texts that run or wait."""
-        self._waiting: deque[str] = deque()
-        self._threads = 0
+        self._asked: dict[str, _Asked] = {}
+        self._turns: Turns[_Asked] = Turns(
+            QUERY_EMBEDS_MAX,
+            per_share=QUERY_EMBEDS_PER_KEY_MAX,
+            beside_others=QUERY_EMBEDS_BESIDE_OTHERS,
+            extra=QUERY_EMBEDS_EXTRA,
+        )
 
     async def of(self, text: str, seconds_max: float) -> QueryVector:
         if self.embedder is None:
             return QueryVector(None, NO_MODEL)
-        embedding = self._cached_or_asked(self.embedder, text)
-        if embedding is None:
+        asked = self._cached_or_asked(self.embedder, text)
+        if asked is None:
             return QueryVector(None, SLOW)
-        if not isinstance(embedding, Future):
-            return QueryVector(embedding)
+        if not isinstance(asked, _Asked):
+            return QueryVector(asked)
         try:
             async with asyncio.timeout(seconds_max):
-                vector: Vectors = await asyncio.wrap_future(embedding)
+                vector: Vectors = await asyncio.wrap_future(asked.future)
                 return QueryVector(vector)
         except TimeoutError:
             return QueryVector(None, SLOW)
@@ -61,58 +88,78 @@ class QueryVectors:
         except Exception:
             _log.exception("the embedding model failed")
             return QueryVector(None, FAILED)
+        finally:
+            self._leave(asked)
 
     async def ready(self, seconds_max: float) -> None:
         """Wait for the model to be loaded, for one who has only one thing to ask of it."""
         await self.of("ready?", seconds_max)
 
-    def _cached_or_asked(self, embedder: Embedder, text: str) -> Vectors | Future[Vectors] | None:
+    def _cached_or_asked(self, embedder: Embedder, text: str) -> Vectors | _Asked | None:
         """None: too many wait already."""
         with self._lock:
             if (known := self._cached.get(text)) is not None:
                 self._cached.move_to_end(text)
                 return known
-            if (asked := self._asked.get(text)) is not None:
-                return asked
-            if len(self._waiting) >= QUERY_EMBEDS_WAITING_MAX:
-                return None
-            future = self._asked[text] = Future()
-            # From now on a caller that is cancelled cannot cancel it for the others.
-            future.set_running_or_notify_cancel()
-            self._waiting.append(text)
-            if self._threads < QUERY_EMBEDS_MAX:
-                self._threads += 1
-                # A daemon: a server does not wait, at its end, for a model that hangs.
-                threading.Thread(
-                    target=self._embed_waiting,
-                    args=(embedder,),
-                    name="zibaldone-query-vector",
-                    daemon=True,
-                ).start()
-        return future
+            asked = self._asked.get(text)
+            if asked is None:
+                if len(self._turns) >= QUERY_EMBEDS_WAITING_MAX:
+                    return None
+                asked = self._asked[text] = _Asked(text, current_share(), Future())
+                # From now on a caller that is cancelled cannot cancel it for the others.
+                asked.future.set_running_or_notify_cancel()
+                self._turns.add(asked.share, asked)
+            asked.waiters += 1
+            self._hand_out(embedder)
+        return asked
 
-    def _embed_waiting(self, embedder: Embedder) -> None:
-        while (text := self._next()) is not None:
-            self._embed(embedder, text)
-
-    def _next(self) -> str | None:
+    def _leave(self, asked: _Asked) -> None:
         with self._lock:
-            if self._waiting:
-                return self._waiting.popleft()
-            self._threads -= 1
-            return None
+            asked.waiters -= 1
+            if not asked.waiters and not asked.has_begun:
+                self._turns.discard(asked.share, asked)
+                del self._asked[asked.text]
 
-    def _embed(self, embedder: Embedder, text: str) -> None:
+    def _hand_out(self, embedder: Embedder) -> None:
+        """A thread for everybody whose turn it is: there are no more than there are places."""
+        while (asked := self._take()) is not None:
+            # A daemon: a server does not wait, at its end, for a model that hangs.
+            threading.Thread(
+                target=self._run,
+                args=(embedder, asked),
+                name="zibaldone-query-vector",
+                daemon=True,
+            ).start()
+
+    def _take(self) -> _Asked | None:
+        taken = self._turns.take(time.monotonic())
+        if taken is None:
+            return None
+        taken[1].has_begun = True
+        return taken[1]
+
+    def _run(self, embedder: Embedder, first: _Asked) -> None:
+        asked: _Asked | None = first
+        while asked is not None:
+            started_s = time.monotonic()
+            self._embed(embedder, asked)
+            with self._lock:
+                now_s = time.monotonic()
+                self._turns.give_back(asked.share, now_s - started_s, now_s)
+                asked = self._take()
+                self._hand_out(embedder)  # others may have waited for this one to end, too
+
+    def _embed(self, embedder: Embedder, asked: _Asked) -> None:
         try:
-            vector: Vectors = embedder.embed([text])[0]
+            vector: Vectors = embedder.embed([asked.text])[0]
         except BaseException as problem:  # whoever waits for it raises it again
             with self._lock:
-                future = self._asked.pop(text)
-            future.set_exception(problem)
+                del self._asked[asked.text]
+            asked.future.set_exception(problem)
             return
         with self._lock:
-            future = self._asked.pop(text)
-            self._cached[text] = vector
+            del self._asked[asked.text]
+            self._cached[asked.text] = vector
             if len(self._cached) > _CACHED_MAX:
                 self._cached.popitem(last=False)
-        future.set_result(vector)
+        asked.future.set_result(vector)

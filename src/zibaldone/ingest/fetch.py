@@ -28,7 +28,7 @@ from zibaldone.errors import (
     NotFound,
     PayloadTooLarge,
 )
-from zibaldone.limits import FETCH_REDIRECTS_MAX, MIB
+from zibaldone.limits import FETCH_REDIRECTS_MAX, MIB, SOURCE_CHARS_MAX
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]+):", re.IGNORECASE)  # two letters: C:\ is a drive
 _ALLOWED_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?", re.IGNORECASE)
@@ -80,6 +80,10 @@ class Fetcher:
 
     async def fetch(self, source: str) -> Fetched:
         """A path, a file: URL or an http(s) URL, read whole."""
+        if len(source) > SOURCE_CHARS_MAX:
+            raise InvalidArgument(
+                f"The source has more than {SOURCE_CHARS_MAX} characters.", field="source"
+            )
         if any(char < " " or "\ud800" <= char <= "\udfff" for char in source):
             raise InvalidArgument("The source has control characters.", field="source")
         match = _SCHEME.match(source)

@@ -11,6 +11,7 @@ import orjson
 from zibaldone.errors import InvalidArgument, NotFound, ResponseTooLarge
 from zibaldone.keep.commit import live_document
 from zibaldone.limits import (
+    CURSOR_CHARS_MAX,
     LIST_OFFSET_MAX,
     READ_CHARS_MAX,
     READ_CUT_CHARS,
@@ -69,7 +70,7 @@ def whole(reader: Reader, document_id: str) -> View:
 
 def excerpt(reader: Reader, document_id: str, wanted: Range) -> View:
     document = live_document(reader, document_id)
-    return View(document, len(document.body), cut_out(document.body, wanted))
+    return View(document.fields(), len(document.body), cut_out(document.body, wanted))
 
 
 def live_part(reader: Reader, document_id: str, chars_max: int) -> DocumentPart:
@@ -183,6 +184,8 @@ def _write_cursor(prefix: str, last_id: str | None) -> str:
 
 def _read_cursor(cursor: str, prefix: str) -> str:
     try:
+        if len(cursor) > CURSOR_CHARS_MAX:  # before it is decoded: it may hold any JSON
+            raise ValueError
         padded = cursor.encode() + b"=" * (-len(cursor) % 4)
         made_for, last_id = orjson.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
         if not isinstance(last_id, str):

@@ -21,6 +21,9 @@ from zibaldone.access.turns import TaskTurns, Turns
 from zibaldone.errors import Conflict
 from zibaldone.keep.commit import Actor, Change, Outdated, commit
 from zibaldone.limits import (
+    LONG_CHANGES,
+    LONG_CHANGES_EXTRA,
+    LONG_CHANGES_PER_KEY,
     PREPARE_INLINE_CHARS_MAX,
     PREPARE_THREADS,
     PREPARE_THREADS_EXTRA,
@@ -79,6 +82,10 @@ class Preparation:
         )
         turns: Turns[asyncio.Future[None]] = Turns(PREPARE_THREADS, extra=PREPARE_THREADS_EXTRA)
         self._turns = TaskTurns(turns)
+        self.changes = TaskTurns(
+            Turns(LONG_CHANGES, per_share=LONG_CHANGES_PER_KEY, extra=LONG_CHANGES_EXTRA)
+        )
+        """Held while a long change is in memory, from reading the document to its commit."""
 
     async def run(self, work: Callable[[Checkpoint], T]) -> T:
         """Run `work` in a thread. When the caller is cancelled, its next checkpoint raises."""
@@ -116,10 +123,17 @@ async def write_edit(
     Conflict: others changed the document each time while this change was computed.
     """
     if edit.text_chars <= PREPARE_INLINE_CHARS_MAX:
-        try:
-            return await store.write(tenant, lambda writer: _decide_and_commit(writer, edit, actor))
-        except _TooLong:
-            end_if_cancelled()
+        made = await store.write(tenant, lambda writer: _decide_and_commit(writer, edit, actor))
+        if made is not None:
+            return made
+        end_if_cancelled()
+    async with preparation.changes:
+        return await _write_long(store, preparation, tenant, edit, actor)
+
+
+async def _write_long(
+    store: Store, preparation: Preparation, tenant: Tenant, edit: Edit[C], actor: Actor
+) -> tuple[Document, C]:
     terms: dict[bytes, ChunkTerms] = {}
     for _ in range(PREPARE_TRIES_MAX):
         base = await store.read(tenant, lambda reader: _base(reader, edit))
@@ -135,10 +149,6 @@ async def write_edit(
         "was computed; nothing was stored. Try again.",
         document_id=edit.document_id,
     )
-
-
-class _TooLong(Exception):
-    """Computing the change would hold up other writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,13 +168,17 @@ class _Prepared(Generic[C]):
     chunks: WantedChunks
 
 
-def _decide_and_commit(writer: Writer, edit: Edit[C], actor: Actor) -> tuple[Document, C]:
+def _decide_and_commit(writer: Writer, edit: Edit[C], actor: Actor) -> tuple[Document, C] | None:
+    """None: it is too long, computing it here would hold up other writes.
+
+    No exception says so: with its traceback it would keep the document in memory.
+    """
     seen = edit.look(writer)
     if seen.chars > PREPARE_INLINE_CHARS_MAX:
-        raise _TooLong
+        return None
     change = edit.decide(seen, never_ends)
     if len(change.after.body) > PREPARE_INLINE_CHARS_MAX:
-        raise _TooLong
+        return None
     return commit(writer, change.before, change.after, actor), change
 
 

@@ -58,6 +58,10 @@ class Document(DocumentFields):
     def content_hash(self) -> bytes:
         return content_hash(self.body)
 
+    def fields(self) -> DocumentFields:
+        """Without the body, which then need not stay in memory."""
+        return DocumentFields(**{name: getattr(self, name) for name in _FIELD_NAMES})
+
 
 @value
 class DocumentPart(DocumentFields):

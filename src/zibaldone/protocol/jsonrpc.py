@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from zibaldone.errors import LimitExceeded
+from zibaldone.limits import MESSAGE_ID_CHARS_MAX
 from zibaldone.protocol.constants import (
     HEADER_MISMATCH,
     INTERNAL_ERROR,
@@ -34,6 +35,8 @@ __all__ = [
     "dumps",
     "dumps_line",
     "error_envelope",
+    "escape_line_ends",
+    "is_long_id",
     "parse_body",
     "parse_message",
     "result_envelope",
@@ -97,6 +100,10 @@ def parse_message(value: Any) -> Message:
     request_id = value["id"]
     if isinstance(request_id, bool) or not isinstance(request_id, str | int):
         raise ProtocolError(INVALID_REQUEST, "The member id must be a string or an integer.")
+    if is_long_id(request_id):
+        raise ProtocolError(
+            INVALID_REQUEST, f"The member id has more than {MESSAGE_ID_CHARS_MAX} characters."
+        )
     return Message(method, params, request_id, is_request=True)
 
 
@@ -105,7 +112,12 @@ def id_of(value: Any) -> RequestId:
     request_id = value.get("id") if isinstance(value, dict) else None
     if isinstance(request_id, bool) or not isinstance(request_id, str | int):
         return None
-    return request_id
+    return None if is_long_id(request_id) else request_id
+
+
+def is_long_id(value: object) -> bool:
+    """Too long to be repeated in an answer?"""
+    return isinstance(value, str) and len(value) > MESSAGE_ID_CHARS_MAX
 
 
 def result_envelope(request_id: RequestId, result: Any) -> dict[str, Any]:
@@ -129,7 +141,12 @@ _LINE_ENDS = tuple((char.encode(), f"\\u{ord(char):04x}".encode()) for char in "
 
 def dumps_line(value: Any) -> bytes:
     """On one line for every reader: many end a line at U+0085, U+2028 and U+2029 too."""
-    line = dumps(value)
+    return escape_line_ends(dumps(value))
+
+
+def escape_line_ends(line: bytes) -> bytes:
+    if line.isascii():
+        return line
     for plain, escaped in _LINE_ENDS:
         if plain in line:
             line = line.replace(plain, escaped)

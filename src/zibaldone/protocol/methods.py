@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zibaldone.errors import ZibaldoneError
+from zibaldone.limits import MESSAGE_BYTES_MAX
 from zibaldone.protocol.constants import SERVER_INFO_META_KEY
 from zibaldone.protocol.jsonrpc import (
     INTERNAL_ERROR,
@@ -74,6 +75,12 @@ async def answer(request: Request) -> dict[str, Any]:
     method = METHODS.get((request.version.era, request.message.method))
     if method is None:
         raise ProtocolError(METHOD_NOT_FOUND, f"Method not found: {request.message.method[:128]}")
+    if method.bytes_max is not None and request.call.request_bytes > method.bytes_max:
+        raise ProtocolError(
+            INVALID_REQUEST,
+            f"{request.message.method} takes at most {method.bytes_max} bytes.",
+            {"bytes_max": method.bytes_max},
+        )
     try:
         result = await method.handler(request)
     except ZibaldoneError as error:
@@ -195,11 +202,13 @@ def _refuse_cursor(request: Request) -> None:
 class Method:
     handler: Handler
     ttl_ms: int | None = None
+    bytes_max: int | None = MESSAGE_BYTES_MAX
+    """None: the tool that is called says it."""
 
 
 _BOTH_ERAS = {
     "tools/list": Method(_list_tools, LIST_TTL_MS),
-    "tools/call": Method(_call_tool),
+    "tools/call": Method(_call_tool, bytes_max=None),
     "resources/list": Method(_list_resources, CHANGING_TTL_MS),
     "resources/read": Method(_read_resource, CHANGING_TTL_MS),
     "resources/templates/list": Method(_list_templates, LIST_TTL_MS),

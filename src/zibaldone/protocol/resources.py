@@ -10,6 +10,7 @@ import orjson
 from zibaldone.errors import InvalidArgument, NotFound
 from zibaldone.limits import COMPLETIONS_MAX, LIST_LIMIT_MAX
 from zibaldone.protocol.jsonrpc import INVALID_PARAMS, ProtocolError
+from zibaldone.protocol.long_answers import quoted
 from zibaldone.tools.call import call_tool, require_tool
 from zibaldone.tools.catalogue import Catalogue
 from zibaldone.tools.documents.list_documents import DocumentList
@@ -89,7 +90,7 @@ class Resources:
         content = {
             "uri": uri_of(document["document_id"]),
             "mimeType": document["mime"],
-            "text": document["content"],
+            "text": await quoted(document["content"]),
         }
         return {"contents": [content]}
 

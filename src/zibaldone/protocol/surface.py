@@ -14,6 +14,7 @@ import orjson
 
 import zibaldone
 from zibaldone.errors import Internal, NotFound, ZibaldoneError
+from zibaldone.limits import LONG_ANSWER_BYTES
 from zibaldone.protocol import prompts
 from zibaldone.protocol.jsonrpc import (
     INVALID_PARAMS,
@@ -21,7 +22,9 @@ from zibaldone.protocol.jsonrpc import (
     Message,
     ProtocolError,
     dumps,
+    is_long_id,
 )
+from zibaldone.protocol.long_answers import dumps_long, quoted_json
 from zibaldone.protocol.resources import Resources
 from zibaldone.protocol.versions import Version
 from zibaldone.tools.call import call_tool
@@ -108,7 +111,9 @@ class Surface:
     def streams(self, message: Message) -> bool:
         """Will the answer come with notifications before it?"""
         tool = self.tool_of(message)
-        return tool is not None and tool.reports_progress and "progressToken" in message.meta
+        if tool is None or not tool.reports_progress:
+            return False
+        return "progressToken" in message.meta and not is_long_id(message.meta["progressToken"])
 
     async def call_tool(
         self,
@@ -126,6 +131,8 @@ class Surface:
             raise ProtocolError(code, f"{reason}: {name[:128]}")
         try:
             answer = await call_tool(tool, call, arguments)
+            if tool.is_long:
+                return await _long_content(answer, version)
             return _content(answer, version, is_error=False)
         except ZibaldoneError as error:
             described = error.as_dict()
@@ -172,10 +179,21 @@ def _for_version(tool: dict[str, Any], annotations: bool, structured: bool) -> d
 
 def _content(answer: Mapping[str, Any], version: Version, *, is_error: bool) -> dict[str, Any]:
     text = dumps(answer)
-    result: dict[str, Any] = {
-        "content": [{"type": "text", "text": text.decode()}],
-        "isError": is_error,
-    }
+    return _result(text, text.decode(), version, is_error=is_error)
+
+
+async def _long_content(answer: Mapping[str, Any], version: Version) -> dict[str, Any]:
+    text = await dumps_long(answer)
+    if len(text) <= LONG_ANSWER_BYTES:
+        return _result(text, text.decode(), version, is_error=False)
+    quoted = await quoted_json(text, others_bytes=len(text) if version.structured else 0)
+    return _result(text, quoted, version, is_error=False)
+
+
+def _result(
+    text: bytes, shown: str | orjson.Fragment, version: Version, *, is_error: bool
+) -> dict[str, Any]:
+    result: dict[str, Any] = {"content": [{"type": "text", "text": shown}], "isError": is_error}
     if version.structured:
         result["structuredContent"] = orjson.Fragment(text)
     return result

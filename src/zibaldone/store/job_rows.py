@@ -92,3 +92,17 @@ def _leased(row: rows.Row, owner: str, keys: tuple[int, ...]) -> LeasedJob:
         owner=owner,
         keys=keys,
     )
+
+
+def share_of_each(namespaces: Sequence[str], limit: int) -> int:
+    """How many jobs of each namespace have to be known to take so many of all in turn."""
+    return limit if len(namespaces) <= limit else 1
+
+
+def in_turn(
+    queues: Sequence[Sequence[tuple[int, str | None]]], limit: int
+) -> list[tuple[int, str | None]]:
+    """Jobs by key, of several queues: the first of each, the oldest of these first, and so on."""
+    placed = [(place, *queued) for queue in queues for place, queued in enumerate(queue)]
+    placed.sort(key=lambda one: one[:2])
+    return [(job_key, subject) for _, job_key, subject in placed[:limit]]

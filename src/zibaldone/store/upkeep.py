@@ -328,10 +328,11 @@ class QueueUpkeep(Protocol):
         by_subject: bool = False,
         running_max: int | None = None,
     ) -> list[LeasedJob]:
-        """Take the oldest due jobs of a kind, at most `limit`, until `until_us`; oldest first.
+        """Take due jobs of a kind, at most `limit`, until `until_us`; oldest first.
 
-        Oldest is what was added first. Two calls never take the same job, in whatever processes. A
-        job that is taken is `running`, with `started_at_us = now_us`.
+        Namespaces take turns, however much one of them has queued: the oldest job of each comes
+        before the second of any. Oldest is what was added first. Two calls never take the same
+        job, in whatever processes. A job that is taken is `running`, with `started_at_us = now_us`.
 
         Due is a queued job whose `not_before_us` has come, and a running one whose lease ran out. A
         lease that ends after `now_us + 2 * (until_us - now_us)` ran out, too: it was given by a

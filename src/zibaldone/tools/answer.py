@@ -10,6 +10,8 @@ import orjson
 _CHARACTER_BYTES_MAX = 6
 """In JSON, for a control character."""
 
+_STEP_CHARS = 1 << 18
+
 I = TypeVar("I", bound=Mapping[str, Any])  # noqa: E741
 
 
@@ -36,6 +38,14 @@ def fit_text(text: str, bytes_max: int) -> str:
             continue
         return fitting
     return ""
+
+
+def text_bytes(text: str) -> int:
+    """What a text takes when it is written as JSON. Of a long one, other threads run meanwhile."""
+    return 2 + sum(
+        len(orjson.dumps(text[start : start + _STEP_CHARS])) - 2
+        for start in range(0, len(text), _STEP_CHARS)
+    )
 
 
 def size_bytes(item: Mapping[str, Any]) -> int:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
 from zibaldone.access.decide import require_document
 from zibaldone.access.principal import Effect, Principal
+from zibaldone.access.turns import TaskTurns, Turns
 from zibaldone.embed.watched import Watched
 from zibaldone.find.query_vector import QueryVectors
 from zibaldone.index.worker import IndexWorker
@@ -18,10 +19,22 @@ from zibaldone.ingest.fetch import Fetcher
 from zibaldone.jobs.runner import JobRunner
 from zibaldone.keep.commit import Actor
 from zibaldone.keep.writing import C, Edit, Preparation, write_edit
-from zibaldone.limits import TOOL_REQUEST_BYTES_MAX, Limits
+from zibaldone.limits import (
+    LONG_ANSWER_BYTES,
+    LONG_ANSWERS,
+    LONG_ANSWERS_EXTRA,
+    LONG_ANSWERS_PER_KEY,
+    TOOL_REQUEST_BYTES_MAX,
+    Limits,
+)
 from zibaldone.model.document import Document
 from zibaldone.model.job import Schedule
-from zibaldone.store.port import Store
+from zibaldone.store.port import Reader, Store
+
+
+def long_answer_turns() -> TaskTurns:
+    return TaskTurns(Turns(LONG_ANSWERS, per_share=LONG_ANSWERS_PER_KEY, extra=LONG_ANSWERS_EXTRA))
+
 
 Answer = dict[str, Any]
 """An answer whose tool is known only at run time."""
@@ -35,6 +48,8 @@ class Arguments(BaseModel):
 
 A = TypeVar("A", bound=Arguments)
 R = TypeVar("R")
+S = TypeVar("S")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +70,8 @@ class Runtime:
     """Runs jobs of other kinds than vectors."""
     schedules: Sequence[Schedule] = ()
     """Those that come with the product; the store has more."""
+    long_answers: TaskTurns = field(default_factory=long_answer_turns)
+    """Held by a call that reads whole documents, until its answer is sent."""
 
     def wake(self) -> None:
         """Something changed, maybe for the background work too: let it look at once."""
@@ -101,6 +118,33 @@ class Call:
             params = {"progressToken": self.progress_token, "progress": done, "total": total}
             await self.notify("notifications/progress", {**params, "message": message})
 
+    async def begin_long_answer(self) -> None:
+        """Wait for the turn to make an answer of megabytes. It ends when the answer is sent."""
+        await self.runtime.long_answers.hold()
+
+    async def read_texts(
+        self,
+        work: Callable[[Reader], T],
+        chars_of: Callable[[T], int],
+        seconds_left: Callable[[], float] | None = None,
+    ) -> T:
+        """Read what is seldom long. If it is, it is dropped and read again when it has its turn."""
+
+        def if_short(reader: Reader) -> T | None:
+            found = work(reader)
+            return found if chars_of(found) <= LONG_ANSWER_BYTES else None
+
+        async def read(what: Callable[[Reader], S]) -> S:
+            seconds_max = None if seconds_left is None else seconds_left()
+            tenant = self.principal.tenant
+            return await self.runtime.store.read(tenant, what, seconds_max=seconds_max)
+
+        found = await read(if_short)
+        if found is None:
+            await self.begin_long_answer()
+            found = await read(work)
+        return found
+
     async def write(self, edit: Edit[C]) -> tuple[Document, C]:
         """Make the change, in the caller's name; the stored document and what was changed."""
         runtime, tenant = self.runtime, self.principal.tenant
@@ -135,6 +179,8 @@ class ToolSpec(Generic[A, R]):
     seconds_max: float | Callable[[Limits], float] | None = None
     """None: the limit of all tools."""
     reports_progress: bool = False
+    is_long: bool = False
+    """Its answer may hold whole documents; its handler holds one of `Runtime.long_answers`."""
     is_local: bool = False
     """For the operator's own process only: no profile lists it and no route leads to it."""
     is_missing_an_answer: bool = False

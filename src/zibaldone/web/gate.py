@@ -199,6 +199,11 @@ class Memory:
         """Let in who fits now; the key that gets a grant goes to the end of the line."""
         for key_id in tuple(self._waiting):
             waiting = self._waiting[key_id]
+            while waiting and waiting[0][1].done():  # gave up, and will say so when it runs
+                waiting.popleft()
+            if not waiting:
+                del self._waiting[key_id]
+                continue
             size_bytes, granted = waiting[0]
             if not self._fits(key_id, size_bytes):
                 continue
@@ -210,11 +215,12 @@ class Memory:
                 self._waiting[key_id] = waiting
 
     def _forget(self, key_id: str, granted: asyncio.Future[None]) -> None:
-        kept = deque(entry for entry in self._waiting[key_id] if entry[1] is not granted)
-        if kept:
-            self._waiting[key_id] = kept
-        else:
-            del self._waiting[key_id]
+        if (waiting := self._waiting.get(key_id)) is not None:
+            kept = deque(entry for entry in waiting if entry[1] is not granted)
+            if kept:
+                self._waiting[key_id] = kept
+            else:
+                del self._waiting[key_id]
         self._grant()
 
 

@@ -21,12 +21,14 @@ from zibaldone.errors import (
     NotImplementedYet,
 )
 from zibaldone.limits import ECHO_CHARS_MAX, REVISION_MAX
+from zibaldone.protocol.long_answers import dumps_long
 from zibaldone.tools.call import call_tool
 from zibaldone.tools.catalogue import Catalogue
 from zibaldone.tools.spec import AnyTool, Call, Runtime
 from zibaldone.web.auth import Authenticator
 from zibaldone.web.gate import Gate
 from zibaldone.web.http import (
+    JSON_TYPE,
     Endpoint,
     HttpScope,
     Receive,
@@ -34,6 +36,7 @@ from zibaldone.web.http import (
     parse_object,
     refuse_method,
     request_id,
+    send_body,
     send_json,
 )
 from zibaldone.web.routes import Route
@@ -97,8 +100,11 @@ class Rest:
                 tool, arguments = self._tool_call(route, scope, named, body)
                 call = Call(self._runtime, principal, request_id(scope), request_bytes=len(body))
                 answer = await call_tool(tool, call, arguments, from_text=route.is_text)
-                is_new = answer.get("status") == "created"
-                await send_json(scope, send, route.status if is_new else 200, answer)
+                status = route.status if answer.get("status") == "created" else 200
+                if tool.is_long:
+                    await send_body(scope, send, status, await dumps_long(answer), (JSON_TYPE,))
+                else:
+                    await send_json(scope, send, status, answer)
             except InsufficientScope as error:
                 raise self._authenticator.challenged(error) from None
             finally:

@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-from zibaldone.protocol.jsonrpc import dumps_line
+from zibaldone.limits import LONG_ANSWER_BYTES
+from zibaldone.protocol.jsonrpc import dumps, dumps_line, escape_line_ends
+from zibaldone.protocol.long_answers import escape_long_line
 from zibaldone.web.http import Header, HttpScope, Receive, Send, send_body, send_start
 
 SSE_HEADERS: tuple[Header, ...] = (
@@ -17,13 +19,20 @@ SSE_HEADERS: tuple[Header, ...] = (
 
 
 def frame(envelope: Any) -> bytes:
-    return b"event: message\ndata: " + dumps_line(envelope) + b"\n\n"
+    return _framed(dumps_line(envelope))
+
+
+def _framed(line: bytes) -> bytes:
+    return b"event: message\ndata: " + line + b"\n\n"
 
 
 async def send_frame(
     scope: HttpScope, send: Send, status: int, envelope: Any, headers: Iterable[Header]
 ) -> None:
-    await send_body(scope, send, status, frame(envelope), (*SSE_HEADERS, *headers))
+    data = dumps(envelope)
+    is_long = len(data) > LONG_ANSWER_BYTES
+    line = await escape_long_line(data) if is_long else escape_line_ends(data)
+    await send_body(scope, send, status, _framed(line), (*SSE_HEADERS, *headers))
 
 
 Notify = Callable[[str, dict[str, Any]], Awaitable[None]]

@@ -25,7 +25,7 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from zibaldone.errors import BadRequest, HeadersTooLarge, ShuttingDown, UrlTooLong, ZibaldoneError
-from zibaldone.limits import HEAD_BYTES_MAX, PIPELINED_MAX, URL_BYTES_MAX
+from zibaldone.limits import HEAD_BYTES_MAX, KIB, PIPELINED_MAX, URL_BYTES_MAX
 from zibaldone.web.connections import Connections, Phase
 from zibaldone.web.http import KEY_ID_KEY
 
@@ -38,6 +38,8 @@ except ImportError:  # Windows
 
 _INVALID = "The request is not valid HTTP."
 _STATUS_TOO_LARGE = 431
+_MUCH_BYTES = 64 * KIB
+"""Read at once; a client that sends so much will send more."""
 
 
 class JoiningTransport:
@@ -92,6 +94,8 @@ class Connection(asyncio.Protocol):
     """An error was sent, or the connection is closed: whatever else arrives is thrown away."""
     is_last = False
     """No request is read after those that are running."""
+    is_resting = False
+    """Reading goes on in the next step of the event loop."""
     requests_served = 0
     body_bytes = 0
     """What has arrived of the body of the current request."""
@@ -108,6 +112,22 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.registry.leave(self)
         super().connection_lost(exc)
+
+    def rest_after(self, data: bytes) -> None:
+        """Read no more from this connection in this step of the event loop if it brings much.
+
+        The loop reads up to eight megabytes from one before it turns to others, and in small chunks
+        they take half a second to parse.
+        """
+        if len(data) >= _MUCH_BYTES and not self.is_resting and not self.transport.is_closing():
+            self.is_resting = True
+            self.transport.pause_reading()
+            self.loop.call_soon(self._read_on)
+
+    def _read_on(self) -> None:
+        self.is_resting = False
+        if not self.flow.read_paused and not self.transport.is_closing():
+            self.transport.resume_reading()
 
     def pause_writing(self) -> None:
         self.flow.pause_writing()
@@ -149,6 +169,14 @@ class Connection(asyncio.Protocol):
                 return
         self.transport.write(_answer(error))
         # Closing while the peer still sends would destroy the answer before it is read.
+        self.transport.write_eof()
+
+    def discard_rest(self) -> None:
+        """The answer did not wait for a body of unknown length: nobody wants the rest.
+
+        To parse it, chunk by chunk, could take long, so the connection ends with the answer.
+        """
+        self.is_refused = True
         self.transport.write_eof()
 
     def abort(self) -> None:
@@ -217,6 +245,7 @@ class HttpToolsConnection(Connection, HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        self.rest_after(data)
         if self.is_refused or self.is_last:
             return
         self._part_bytes = len(data)
@@ -337,6 +366,8 @@ class HttpToolsConnection(Connection, HttpToolsProtocol):
             return
         if self.is_last and not self.pipeline:
             self.transport.close()
+        elif self.body_is_open and not self.pipeline and _is_chunked(self.headers):
+            self.discard_rest()
         elif self.flow.write_paused:
             self.flow.pause_reading()
         else:
@@ -378,6 +409,7 @@ class H11Connection(Connection, H11Protocol):
         return Phase.HEAD if is_head_open else Phase.IDLE
 
     def data_received(self, data: bytes) -> None:
+        self.rest_after(data)
         if self.is_refused:
             return
         if self.conn.their_state is h11.SEND_BODY:
@@ -392,6 +424,9 @@ class H11Connection(Connection, H11Protocol):
     def on_response_complete(self) -> None:
         self.requests_served += 1
         super().on_response_complete()
+        is_open = self.conn.their_state is h11.SEND_BODY
+        if is_open and not self.transport.is_closing() and _is_chunked(self.headers):
+            self.discard_rest()
         if self.is_last and not self.transport.is_closing():
             self.transport.close()
 
@@ -413,6 +448,10 @@ def _url_too_long() -> UrlTooLong:
 def _head_too_large() -> HeadersTooLarge:
     message = f"The headers or trailers are over {HEAD_BYTES_MAX} bytes."
     return HeadersTooLarge(message, bytes_max=HEAD_BYTES_MAX)
+
+
+def _is_chunked(headers: list[tuple[bytes, bytes]]) -> bool:
+    return any(name == b"transfer-encoding" for name, _ in headers)
 
 
 def _without_upgrade(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:

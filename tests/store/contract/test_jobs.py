@@ -206,6 +206,27 @@ class TestLeasing:
         assert [lease.job_id for lease in jobs.lease(limit=2)] == ids[2:]
         assert jobs.lease() == []
 
+    def test_namespaces_take_turns_however_much_one_has_queued(self, jobs: Jobs) -> None:
+        many = [jobs.sync(tenant=AWAY) for _ in range(20)]
+        first, second = jobs.sync(tenant=HOME), jobs.sync(tenant=HOME)
+        assert [job.job_id for job in jobs.lease(limit=3)] == [*many[:2], first]
+        assert [job.job_id for job in jobs.lease(limit=2)] == [many[2], second]
+        assert [job.job_id for job in jobs.lease(limit=30)] == many[3:]
+
+    def test_more_namespaces_than_there_is_room_for(self, jobs: Jobs) -> None:
+        added = [jobs.sync(tenant=Tenant(namespace=f"n{9 - number}")) for number in range(8)]
+        later = jobs.sync(tenant=Tenant(namespace="n9"))
+        taken = [job.job_id for _ in range(3) for job in jobs.lease(limit=3)]
+        assert taken == [*added, later]
+
+    def test_a_subject_that_changes_often_leaves_others_their_turn(self, jobs: Jobs) -> None:
+        for number in range(20):
+            jobs.sync(tenant=AWAY, subject=str(number))
+        waits = jobs.sync(tenant=HOME, subject="0")
+        leased = jobs.lease(limit=2, by_subject=True)
+        assert [job.namespace for job in leased] == ["away", "home"]
+        assert leased[1].job_id == waits
+
     def test_a_lease_has_what_the_work_needs(self, jobs: Jobs) -> None:
         tenant = Tenant("home", "team/")
         job_id = jobs.sync(tenant, subject="s", payload={"a": [1]})

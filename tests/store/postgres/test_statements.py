@@ -29,8 +29,11 @@ WHOLE_DATABASE = "the operator's look at everything"
 OPERATORS = "keys and usage are the operator's, no tenant's"
 PIPELINE = "upkeep serves all tenants, by storage key; no tool is given it"
 UPKEEP = tuple(f"{subject}." for subject in ("models", "consistency", "sources", "queue", "fold"))
+OF_A_NAMESPACE = {"sources.visible", "queue.due", "queue.due_apart"}
+"""Of the pipeline's, those that are asked for one namespace at a time."""
+
 WITHOUT_NAMESPACE = {
-    **{name: PIPELINE for name in ALL if name.startswith(UPKEEP) and name != "sources.visible"},
+    **{name: PIPELINE for name in ALL if name.startswith(UPKEEP) and name not in OF_A_NAMESPACE},
     **{name: WHOLE_DATABASE for name in ALL if name.startswith("check.")},
     "queue.forget_ended": PIPELINE,
     "sources.definition": BY_KEY,

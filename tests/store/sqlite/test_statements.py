@@ -34,6 +34,9 @@ WHOLE_INDEX = "measures the index itself, as its ranking does; says nothing of a
 UPKEEP = tuple(
     f"{subject}." for subject in ("models", "vector_upkeep", "consistency", "sources", "queue")
 )
+OF_A_NAMESPACE = {"sources.visible", "queue.due", "queue.due_apart"}
+"""Of the pipeline's, those that are asked for one namespace at a time."""
+
 WITHOUT_NAMESPACE = {
     "documents.insert_body": BY_KEY,
     "documents.replace_body": BY_KEY,
@@ -58,7 +61,7 @@ WITHOUT_NAMESPACE = {
     "documents.delete_facets": BY_KEY,
     "documents.put_tag": BY_KEY,
     "documents.delete_tags": BY_KEY,
-    **{name: PIPELINE for name in ALL if name.startswith(UPKEEP) and name != "sources.visible"},
+    **{name: PIPELINE for name in ALL if name.startswith(UPKEEP) and name not in OF_A_NAMESPACE},
     "sources.definition": BY_KEY,
     **{name: PIPELINE for name in ALL if name.startswith("vector_log.")},
     "vectors.model": BY_MEMORY,
@@ -237,7 +240,7 @@ def test_what_goes_by_a_list_of_keys_begins_with_it(fresh: apsw.Connection, name
             "consistency.unqueued_page",
             "SEARCH j USING INDEX jobs_by_subject (kind=? AND subject=? AND namespace=?)",
         ),
-        ("queue.has_due", "SEARCH jobs USING INDEX jobs_queued (kind=?)"),
+        ("queue.has_due", "SEARCH jobs USING INDEX jobs_queued_apart (kind=?)"),
         ("queue.has_abandoned", "SEARCH jobs USING COVERING INDEX jobs_running (kind=?"),
         ("consistency.unqueued_page", "SEARCH d USING INTEGER PRIMARY KEY (rowid>?)"),
         ("vector_upkeep.lacking_page", "SEARCH d USING INTEGER PRIMARY KEY (rowid>?)"),
@@ -257,7 +260,7 @@ def test_what_is_asked_often_or_of_much_walks_no_more_than_it_must(
 def test_leasing_takes_the_head_of_the_queue_without_sorting_it(fresh: apsw.Connection) -> None:
     found = plan(fresh, "queue.due_apart")
     assert "TEMP B-TREE" not in found
-    assert "SEARCH o USING INDEX jobs_queued (kind=?)" in found
+    assert "SEARCH o USING INDEX jobs_queued_apart (kind=? AND namespace=?)" in found
     assert "SEARCH l USING INDEX jobs_by_subject (kind=? AND subject=? AND namespace=?)" in found
 
 
@@ -302,9 +305,10 @@ def test_a_name_that_stands_twice_is_refused(
 @pytest.mark.parametrize(
     ("name", "index"),
     [
-        ("queue.due", "jobs_queued (kind=?)"),
-        ("queue.due_apart", "jobs_queued (kind=?)"),
-        ("queue.has_due", "jobs_queued (kind=?)"),
+        ("queue.due", "jobs_queued_apart (kind=? AND namespace=?)"),
+        ("queue.due_apart", "jobs_queued_apart (kind=? AND namespace=?)"),
+        ("queue.queued_namespaces", "jobs_queued_apart (kind=? AND namespace>?)"),
+        ("queue.has_due", "jobs_queued_apart (kind=?)"),
         ("queue.has_abandoned", "jobs_running (kind=?)"),
         ("queue.due_apart", "jobs_by_subject (kind=? AND subject=? AND namespace=?)"),
         ("queue.take_subjects", "jobs_by_subject (kind=? AND subject=? AND namespace=?)"),

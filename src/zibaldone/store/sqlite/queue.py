@@ -76,10 +76,14 @@ class QueueUpkeep:
     def _due(
         self, times: dict[str, Any], limit: int, by_subject: bool
     ) -> list[tuple[int, str | None]]:
-        values = {**times, "limit": limit}
-        if by_subject:
-            return list(self._raw.execute(_SQL["due_apart"], values))
-        return [(job_key, None) for (job_key,) in self._raw.execute(_SQL["due"], values)]
+        statement = _SQL["due_apart" if by_subject else "due"]
+        namespaces = [row[0] for row in self._raw.execute(_SQL["queued_namespaces"], times)]
+        each = job_rows.share_of_each(namespaces, limit)
+        queues = [
+            list(self._raw.execute(statement, {**times, "namespace": namespace, "limit": each}))
+            for namespace in namespaces
+        ]
+        return job_rows.in_turn(queues, limit)
 
     def renew(self, leases: Iterable[LeasedJob], until_us: int) -> dict[int, bool]:
         return {

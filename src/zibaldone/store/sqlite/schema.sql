@@ -211,3 +211,5 @@ CREATE TABLE usage (
     revisions INTEGER NOT NULL,   -- all that are kept, the current ones and those of deleted documents too
     bytes     INTEGER NOT NULL    -- of all these revisions, as stored: text, title, tags and metadata
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX jobs_queued_apart ON jobs (kind, namespace, job_key, not_before_us) WHERE state = 0;

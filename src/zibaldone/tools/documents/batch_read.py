@@ -12,6 +12,7 @@ from zibaldone.keep.reads import preview, whole
 from zibaldone.limits import BATCH_PATHS_MAX
 from zibaldone.store.port import Reader
 from zibaldone.text import normalize
+from zibaldone.tools.answer import text_bytes
 from zibaldone.tools.documents.fields import WholeDocument, document_info
 from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
@@ -55,29 +56,35 @@ async def handle(call: Call, given: BatchRead) -> Batch:
         is_cut = False
         for path in given.paths:
             try:
-                item = _item(reader, path, given.full, left_bytes)
+                item, size_bytes = _item(reader, path, given.full, left_bytes)
             except ZibaldoneError as error:
                 items.append({"path": path, "status": "error", "error": _item_error(error)})
                 is_cut = is_cut or isinstance(error, ResponseTooLarge)
                 continue
             items.append(item)
-            left_bytes -= len(item["content"].encode())
+            left_bytes -= size_bytes
             is_cut = is_cut or item["truncated"]
         return {"items": items, "count": len(items), "truncated": is_cut}
 
-    return await call.runtime.store.read(call.principal.tenant, read_all)
+    return await call.read_texts(read_all, _chars)
 
 
-def _item(reader: Reader, path: str, full: bool, left_bytes: int) -> ItemRead:
+def _chars(batch: Batch) -> int:
+    return sum(len(item["content"]) for item in batch["items"] if item["status"] == "ok")
+
+
+def _item(reader: Reader, path: str, full: bool, left_bytes: int) -> tuple[ItemRead, int]:
+    """The item, and what its content takes in the answer."""
     document_id = normalize.document_id(path, "paths")
     view = whole(reader, document_id) if full else preview(reader, document_id)
     content = view.excerpt.text
-    if len(content.encode()) > left_bytes:
+    size_bytes = text_bytes(content)
+    if size_bytes > left_bytes:
         raise ResponseTooLarge(
             "This document does not fit into the answer any more; read it on its own.",
             document_id=document_id,
         )
-    return {
+    item: ItemRead = {
         "path": path,
         "status": "ok",
         **document_info(view.document),
@@ -85,6 +92,7 @@ def _item(reader: Reader, path: str, full: bool, left_bytes: int) -> ItemRead:
         "content_length": view.content_chars,
         "truncated": view.excerpt.truncated,
     }
+    return item, size_bytes
 
 
 def _item_error(error: ZibaldoneError) -> ItemError:
@@ -104,4 +112,5 @@ TOOL = ToolSpec(
     result=Batch,
     effect="read",
     handler=handle,
+    is_long=True,
 )

@@ -22,6 +22,7 @@ async def handle(call: Call, given: GetDocumentForRewrite) -> WholeDocument:
     )
     if part.is_whole:
         return _answer(part, part.beginning)
+    await call.begin_long_answer()
     view = await store.read(tenant, lambda reader: whole(reader, document_id))
     return _answer(view.document, view.excerpt.text)
 
@@ -43,4 +44,5 @@ TOOL = ToolSpec(
     result=WholeDocument,
     effect="read",
     handler=handle,
+    is_long=True,
 )

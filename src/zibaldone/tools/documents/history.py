@@ -109,9 +109,9 @@ async def handle_history(call: Call, given: DocumentHistory) -> History:
 
 async def handle_revision(call: Call, given: DocumentRevision) -> WholeRevision:
     document_id = normalize.document_id(given.path)
-    revision = await call.runtime.store.read(
-        call.principal.tenant,
+    revision = await call.read_texts(
         lambda reader: revisions.revision(reader, document_id, given.revision),
+        chars_of=lambda revision: len(revision.body),
     )
     return {
         "document_id": document_id,
@@ -172,6 +172,7 @@ REVISION = ToolSpec(
     result=WholeRevision,
     effect="read",
     handler=handle_revision,
+    is_long=True,
 )
 DIFF = ToolSpec(
     name="document_diff",

@@ -56,15 +56,15 @@ async def handle(call: Call, given: SearchKnowledge) -> Hits:
     query_vectors = call.runtime.query_vectors
     meant = await meaning_of(query_vectors, given.query, query)
 
-    def search(reader: Reader) -> tuple[DocumentHits, int]:
+    def search(reader: Reader) -> Hits:
         hits = search_documents(reader, query, where, meant.meaning, limit=given.limit)
-        return hits, _pending(reader, query_vectors.embedder)
+        missing = (*meant.missing, *hits.missing)
+        notes = [*notes_of(missing), *_pending_notes(_pending(reader, query_vectors.embedder))]
+        notes += query_notes(query, hits.quoting)
+        # Here too: to find the words in what is shown takes as long as the search.
+        return _answer(hits, query, given.limit, missing, notes)
 
-    hits, pending = await call.runtime.store.read(call.principal.tenant, search)
-    missing = (*meant.missing, *hits.missing)
-    notes = [*notes_of(missing), *_pending_notes(pending)]
-    notes += query_notes(query, hits.quoting)
-    return _answer(hits, query, given.limit, missing, notes)
+    return await call.runtime.store.read(call.principal.tenant, search)
 
 
 def _tags(given: list[str]) -> tuple[str, ...] | None:

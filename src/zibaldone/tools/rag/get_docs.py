@@ -47,11 +47,15 @@ class Docs(TypedDict):
 
 async def handle(call: Call, given: GetDocs) -> Docs:
     clock = Clock()
-    answer = await call.runtime.store.read(
-        call.principal.tenant, lambda reader: _read(reader, given), seconds_max=clock.left_s
+    answer = await call.read_texts(
+        lambda reader: _read(reader, given), _chars, seconds_left=lambda: clock.left_s
     )
     answer["stats"] = {"ms": clock.ms}
     return answer
+
+
+def _chars(answer: Docs) -> int:
+    return sum(len(doc.get("body", "")) for doc in answer["docs"])
 
 
 def _read(reader: Reader, given: GetDocs) -> Docs:
@@ -124,5 +128,6 @@ TOOL = ToolSpec(
     result=Docs,
     effect="read",
     handler=handle,
+    is_long=True,
     seconds_max=RAG_SECONDS_MAX,
 )

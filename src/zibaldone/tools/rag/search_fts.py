@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from zibaldone.find.candidates import WordRanking, ranked_by_words
+from zibaldone.find.candidates import ranked_by_words
 from zibaldone.find.fusion import word_relevance
 from zibaldone.find.parse import checked_query, query_notes
 from zibaldone.limits import (
@@ -15,7 +15,7 @@ from zibaldone.limits import (
 )
 from zibaldone.model.chunk import ChunkView
 from zibaldone.model.query import Query
-from zibaldone.store.port import Reader, Scored
+from zibaldone.store.port import Reader
 from zibaldone.text.snippet import snippet
 from zibaldone.tools.rag.fields import (
     Clock,
@@ -54,28 +54,27 @@ async def handle(call: Call, given: SearchFts) -> SearchAnswer[KeywordHit]:
     least = given.filters.min_relevance or 0.0
     k = hits_wanted(given.k)
 
-    def search(reader: Reader) -> tuple[WordRanking, list[Scored], dict[int, ChunkView]]:
+    def search(reader: Reader) -> SearchAnswer[KeywordHit]:
         # One more than asked for tells whether the cap left something out.
         ranking = ranked_by_words(reader, query, where, limit=k + 1, offset=given.offset)
         relevant = [(key, score) for key, score in ranking.page if word_relevance(score) >= least]
-        return ranking, relevant, reader.chunks.views(key for key, _ in relevant[:k])
+        views = reader.chunks.views(key for key, _ in relevant[:k])
+        # Here too: to find the words in what is shown takes as long as the search.
+        hits = [
+            _render(views[key], score, given.return_, query)
+            for key, score in relevant[:k]
+            if key in views
+        ]
+        return search_answer(
+            hits,
+            k=given.k,
+            more=len(relevant) > k,
+            clock=clock,
+            missing=ranking.candidates.missing,
+            notes=query_notes(query, ranking.candidates.quoting_rank),
+        )
 
-    ranking, scored, views = await call.runtime.store.read(
-        call.principal.tenant, search, seconds_max=clock.left_s
-    )
-    hits = [
-        _render(views[key], score, given.return_, query)
-        for key, score in scored[:k]
-        if key in views
-    ]
-    return search_answer(
-        hits,
-        k=given.k,
-        more=len(scored) > k,
-        clock=clock,
-        missing=ranking.candidates.missing,
-        notes=query_notes(query, ranking.candidates.quoting_rank),
-    )
+    return await call.runtime.store.read(call.principal.tenant, search, seconds_max=clock.left_s)
 
 
 def _render(view: ChunkView, score: float, include: SearchReturn, query: Query) -> KeywordHit:

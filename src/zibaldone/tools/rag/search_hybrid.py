@@ -8,7 +8,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from zibaldone.find.fusion import Fused
-from zibaldone.find.hybrid import FuseRanks, MixScores, Mode, Ranking, Rerank, rank_chunks
+from zibaldone.find.hybrid import FuseRanks, MixScores, Mode, Rerank, rank_chunks
 from zibaldone.find.meaning import VECTOR_SHARE, meaning_of
 from zibaldone.find.parse import checked_query, query_notes
 from zibaldone.limits import RAG_SECONDS_MAX, SEARCH_LIMIT_DEFAULT, SNIPPET_CHARS_MAX
@@ -97,32 +97,31 @@ async def handle(call: Call, given: SearchHybrid) -> SearchAnswer[HybridHit]:
     least = given.filters.min_relevance or 0.0
     k = hits_wanted(given.k)
 
-    def search(reader: Reader) -> tuple[Ranking, list[Fused], dict[int, ChunkView], list[str]]:
+    def search(reader: Reader) -> SearchAnswer[HybridHit]:
         ranking = rank_chunks(reader, query, where, meant.meaning, _mode(given))
         relevant = [chunk for chunk in ranking.chunks if chunk.score >= least * ranking.score_max]
         views = reader.chunks.views(chunk.chunk_key for chunk in relevant[:k])
         notes = query_notes(query, ranking.quoting)
         if meant.meaning is not None:
             notes += index_notes(reader, meant.meaning.identity)
-        return ranking, relevant, views, notes
-
-    ranking, relevant, views, notes = await call.runtime.store.read(
-        call.principal.tenant, search, seconds_max=clock.left_s
-    )
-    return search_answer(
-        [
+        # Here too: to find the words in what is shown takes as long as the search.
+        hits = [
             _render(chunk, views[chunk.chunk_key], given.return_, query)
             for chunk in relevant[:k]
             if chunk.chunk_key in views
-        ],
-        k=given.k,
-        more=len(relevant) > k or (ranking.has_more and not least),
-        clock=clock,
-        missing=(*meant.missing, *ranking.missing),
-        notes=notes,
-        mode=given.mode,
-        candidates={"fts": ranking.lexical_count, "vec": ranking.vector_count},
-    )
+        ]
+        return search_answer(
+            hits,
+            k=given.k,
+            more=len(relevant) > k or (ranking.has_more and not least),
+            clock=clock,
+            missing=(*meant.missing, *ranking.missing),
+            notes=notes,
+            mode=given.mode,
+            candidates={"fts": ranking.lexical_count, "vec": ranking.vector_count},
+        )
+
+    return await call.runtime.store.read(call.principal.tenant, search, seconds_max=clock.left_s)
 
 
 def _mode(given: SearchHybrid) -> Mode:

@@ -15,10 +15,22 @@ WHERE job_key = %(job_key)s;
 SELECT count(*) FROM zibaldone.jobs
 WHERE kind = %(kind)s AND state = 1 AND leased_until_us > %(now_us)s AND leased_until_us <= %(latest_us)s;
 
+-- name: queued_namespaces
+-- The namespaces that have jobs of a kind in the queue, each found by a step in the index.
+WITH RECURSIVE known (namespace) AS (
+    SELECT (SELECT min(namespace) FROM zibaldone.jobs WHERE kind = %(kind)s AND state = 0)
+    UNION ALL
+    SELECT (SELECT min(j.namespace) FROM zibaldone.jobs j
+            WHERE j.kind = %(kind)s AND j.state = 0 AND j.namespace > known.namespace)
+    FROM known WHERE known.namespace IS NOT NULL
+)
+SELECT namespace FROM known WHERE namespace IS NOT NULL;
+
 -- name: due
--- The oldest jobs whose time has come; a back-off that ends too late is from a clock that was ahead.
-SELECT job_key FROM zibaldone.jobs
-WHERE kind = %(kind)s AND state = 0 AND (
+-- The oldest jobs of a namespace whose time has come.
+-- A back-off that ends too late is from a clock that was ahead.
+SELECT job_key, NULL FROM zibaldone.jobs
+WHERE kind = %(kind)s AND namespace = %(namespace)s AND state = 0 AND (
     not_before_us <= %(now_us)s OR (not_before_us > %(backoff_end_us)s AND error IS NOT NULL))
 ORDER BY job_key LIMIT %(limit)s
 FOR UPDATE SKIP LOCKED;
@@ -26,7 +38,7 @@ FOR UPDATE SKIP LOCKED;
 -- name: due_apart
 -- The same, without those of a subject that is being worked on.
 SELECT o.job_key, o.subject FROM zibaldone.jobs o
-WHERE o.kind = %(kind)s AND o.state = 0 AND (
+WHERE o.kind = %(kind)s AND o.namespace = %(namespace)s AND o.state = 0 AND (
     o.not_before_us <= %(now_us)s OR (o.not_before_us > %(backoff_end_us)s AND o.error IS NOT NULL))
   AND NOT EXISTS (
     SELECT 1 FROM zibaldone.jobs l

@@ -14,17 +14,29 @@ WHERE job_key = :job_key;
 SELECT count(*) FROM jobs
 WHERE kind = :kind AND state = 1 AND leased_until_us > :now_us AND leased_until_us <= :latest_us;
 
+-- name: queued_namespaces
+-- The namespaces that have jobs of a kind in the queue, each found by a step in the index.
+WITH RECURSIVE known (namespace) AS (
+    SELECT (SELECT min(namespace) FROM jobs WHERE kind = :kind AND state = 0)
+    UNION ALL
+    SELECT (SELECT min(j.namespace) FROM jobs j
+            WHERE j.kind = :kind AND j.state = 0 AND j.namespace > known.namespace)
+    FROM known WHERE known.namespace IS NOT NULL
+)
+SELECT namespace FROM known WHERE namespace IS NOT NULL;
+
 -- name: due
--- The oldest jobs whose time has come; a back-off that ends too late is from a clock that was ahead.
-SELECT job_key FROM jobs
-WHERE kind = :kind AND state = 0 AND (
+-- The oldest jobs of a namespace whose time has come.
+-- A back-off that ends too late is from a clock that was ahead.
+SELECT job_key, NULL FROM jobs
+WHERE kind = :kind AND namespace = :namespace AND state = 0 AND (
     not_before_us <= :now_us OR (not_before_us > :backoff_end_us AND error IS NOT NULL))
 ORDER BY job_key LIMIT :limit;
 
 -- name: due_apart
 -- The same, without those of a subject that is being worked on.
 SELECT o.job_key, o.subject FROM jobs o
-WHERE o.kind = :kind AND o.state = 0 AND (
+WHERE o.kind = :kind AND o.namespace = :namespace AND o.state = 0 AND (
     o.not_before_us <= :now_us OR (o.not_before_us > :backoff_end_us AND o.error IS NOT NULL))
   AND NOT EXISTS (
     SELECT 1 FROM jobs l INDEXED BY jobs_by_subject

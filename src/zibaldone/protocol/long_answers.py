@@ -1,0 +1,104 @@
+"""Answers of megabytes, made piece by piece.
+
+To escape a text of ten megabytes takes a tenth of a second, over MCP twice, and nobody else is
+served meanwhile. So it is done in pieces, and after each the event loop turns to others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from zibaldone.errors import ResponseTooLarge
+from zibaldone.limits import ANSWER_BYTES_MAX, LONG_ANSWER_BYTES
+from zibaldone.protocol.jsonrpc import dumps, escape_line_ends
+
+_PIECE_CHARS = LONG_ANSWER_BYTES // 4
+"""A character takes up to six bytes."""
+
+
+async def dumps_long(answer: Mapping[str, Any]) -> bytes:
+    """The same bytes as `dumps`; RESPONSE_TOO_LARGE if they are too many to be sent."""
+    if not any(map(_may_be_long, answer.values())):
+        return dumps(answer)
+    text = dumps({name: await _prepared(value) for name, value in answer.items()})
+    _require_sendable(len(text))
+    return text
+
+
+def _may_be_long(value: Any) -> bool:
+    """False for nearly all values, at little cost."""
+    if isinstance(value, str):
+        return len(value) > _PIECE_CHARS
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+
+
+async def _prepared(value: Any) -> Any:
+    """With JSON in the place of long texts: they stand in an answer, or in an item of a list."""
+    if not isinstance(value, list):
+        return await quoted(value)
+    return [
+        {name: await quoted(part) for name, part in item.items()}
+        if isinstance(item, dict)
+        else item
+        for item in value
+    ]
+
+
+async def quoted(value: Any) -> Any:
+    """A long text as JSON; anything else as it is."""
+    if not isinstance(value, str) or len(value) <= _PIECE_CHARS:
+        return value
+    pieces = [b'"']
+    for start in range(0, len(value), _PIECE_CHARS):
+        pieces.append(orjson.dumps(value[start : start + _PIECE_CHARS])[1:-1])
+        await asyncio.sleep(0)
+    pieces.append(b'"')
+    return orjson.Fragment(b"".join(pieces))
+
+
+async def quoted_json(text: bytes, others_bytes: int) -> orjson.Fragment:
+    """JSON as a text within JSON; `others_bytes` are sent beside it."""
+    pieces = [b'"']
+    size_bytes = others_bytes
+    for part in _parts(text):
+        pieces.append(orjson.dumps(part.decode())[1:-1])
+        size_bytes += len(pieces[-1])
+        _require_sendable(size_bytes)
+        await asyncio.sleep(0)
+    pieces.append(b'"')
+    return orjson.Fragment(b"".join(pieces))
+
+
+async def escape_long_line(line: bytes) -> bytes:
+    """The same as `escape_line_ends`."""
+    if line.isascii():
+        return line
+    parts = []
+    for part in _parts(line):
+        parts.append(escape_line_ends(part))
+        await asyncio.sleep(0)
+    return b"".join(parts)
+
+
+def _parts(text: bytes) -> Iterator[bytes]:
+    """Stretches of UTF-8; no character is cut."""
+    start = 0
+    while start < len(text):
+        end = min(start + LONG_ANSWER_BYTES, len(text))
+        while end < len(text) and text[end] & 0xC0 == 0x80:
+            end += 1
+        yield text[start:end]
+        start = end
+
+
+def _require_sendable(size_bytes: int) -> None:
+    if size_bytes > ANSWER_BYTES_MAX:
+        raise ResponseTooLarge(
+            f"The answer would have more than {ANSWER_BYTES_MAX} bytes. Read the document in "
+            "parts, with get_document and from_char.",
+            bytes_max=ANSWER_BYTES_MAX,
+        )
