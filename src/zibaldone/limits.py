@@ -236,6 +236,17 @@ LEXICAL_RANKED_MAX = 20_000
 LEXICAL_ENOUGH = 100
 """If the rarer words find this many chunks, the more common ones are not needed."""
 
+LEXICAL_ENTRIES_MAX = 2_000_000
+"""Entries of the keyword index on PostgreSQL that one search reads: 14 MB. Beyond that, the rarer
+words of a query bring chunks (docs/explain/postgresql.md)."""
+
+LEXICAL_REFINED_MAX = 2_000
+"""Of these chunks, the best, the scores of the more common words are looked up one by one, and how
+often they have a phrase."""
+
+LEXICAL_LOOKED_AT_MAX = 20_000
+"""Chunks that are looked at for a phrase, or for a filter before those are looked for that pass."""
+
 RAG_RESPONSE_BYTES_MAX = 5_000_000
 """One answer of a rag tool, as JSON. Over MCP that JSON is sent as text, which escapes its quotes,
 and to newer clients a second time as structured content."""

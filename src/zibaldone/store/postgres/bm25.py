@@ -1,0 +1,152 @@
+"""BM25 over postings: which chunks have which terms, and how much that is worth.
+
+The same numbers as FTS5's, so that both engines rank alike. Titles, headings and texts have one
+weight; a chunk's length is that of all three.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from zibaldone.model.vector import np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Keys = npt.NDArray[np.int64]
+    Floats = npt.NDArray[np.float64]
+
+_K1 = 1.2
+_B = 0.75
+_IDF_MIN = 1e-6
+"""Of a term in more than half of all chunks: it still brings them."""
+
+_SPARSE = 4
+_DENSE_MIN = 65_536
+"""Scores are added up in an array from the lowest key to the highest, unless that is much longer
+than there are scores."""
+
+
+class Entries(NamedTuple):
+    """The chunks that have something, each once, with their length and how often they have it."""
+
+    keys: Keys
+    lengths: Floats
+    counts: Floats
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+def unpack(rows: Iterable[tuple[int, bytes]]) -> Entries:
+    """Rows of the table `postings`: base and entries. See the migration for their layout."""
+    layout = np.dtype([("key", ">u4"), ("length", ">u2"), ("count", "u1")])
+    unpacked = [(base, np.frombuffer(packed, layout)) for base, packed in rows]
+    return joined(
+        Entries(
+            part["key"].astype(np.int64) + base,
+            part["length"].astype(np.float64),
+            part["count"].astype(np.float64),
+        )
+        for base, part in unpacked
+    )
+
+
+def entries_of(rows: Sequence[tuple[int, int, int]]) -> Entries:
+    """Out of keys, lengths and counts."""
+    keys = np.fromiter((row[0] for row in rows), np.int64, len(rows))
+    lengths = np.fromiter((row[1] for row in rows), np.float64, len(rows))
+    return Entries(keys, lengths, np.fromiter((row[2] for row in rows), np.float64, len(rows)))
+
+
+def joined(parts: Iterable[Entries]) -> Entries:
+    """One after the other; a chunk may be there twice."""
+    listed = list(parts)
+    if len(listed) == 1:
+        return listed[0]
+    if not listed:
+        return entries_of(())
+    keys, lengths, counts = zip(*listed, strict=True)
+    return Entries(np.concatenate(keys), np.concatenate(lengths), np.concatenate(counts))
+
+
+def added_up(entries: Entries) -> Entries:
+    """Each chunk once, by rising key, with its counts added up."""
+    keys, first, places = np.unique(entries.keys, return_index=True, return_inverse=True)
+    return Entries(keys, entries.lengths[first], _sums(places, entries.counts, len(keys)))
+
+
+def without(entries: Entries, keys: Keys) -> Entries:
+    """Those of other chunks."""
+    others = ~np.isin(entries.keys, keys)
+    return Entries(entries.keys[others], entries.lengths[others], entries.counts[others])
+
+
+def _sums(places: Keys, values: Floats, length: int) -> Floats:
+    return np.bincount(places, values, length).astype(np.float64, copy=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    chunks: int
+    length_mean: float
+
+    def idf(self, chunks_with: float) -> float:
+        ratio = (self.chunks - chunks_with + 0.5) / (chunks_with + 0.5)
+        return max(math.log(ratio), _IDF_MIN) if ratio > 0 else _IDF_MIN
+
+    def scores(self, entries: Entries, weight: float) -> Floats:
+        """`weight` is the part's idf times how often it was asked for."""
+        counts = entries.counts
+        saturation = entries.lengths * (_K1 * _B / self.length_mean) + _K1 * (1 - _B)
+        scores: Floats = counts * (weight * (_K1 + 1)) / (counts + saturation)
+        return scores
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    keys: Keys
+    """Rising, each once."""
+    scores: Floats
+
+    @classmethod
+    def adding(cls, parts: Sequence[tuple[Keys, Floats]]) -> Ranking:
+        """Chunks by the sum of their scores, all of which are above 0."""
+        if not parts:
+            return cls(np.empty(0, np.int64), np.empty(0))
+        keys = np.concatenate([keys for keys, _ in parts])
+        scores = np.concatenate([scores for _, scores in parts])
+        if not len(keys):
+            return cls(keys, scores)
+        lowest = int(keys.min())
+        reach = int(keys.max()) - lowest + 1
+        if reach <= max(_DENSE_MIN, _SPARSE * len(keys)):
+            sums = _sums(keys - lowest, scores, reach)
+            places = np.flatnonzero(sums)
+            return cls(places + lowest, sums[places])
+        unique, places = np.unique(keys, return_inverse=True)
+        return cls(unique, _sums(places, scores, len(unique)))
+
+    def of(self, keys: Keys) -> Ranking:
+        """Only these chunks; `keys` need not be among them."""
+        chosen = np.isin(self.keys, keys)
+        return Ranking(self.keys[chosen], self.scores[chosen])
+
+    def best(self, limit: int) -> Ranking:
+        """The best, in any order; all that are as good as the last."""
+        if len(self.keys) <= limit:
+            return self
+        place = len(self.keys) - limit
+        chosen = self.scores >= np.partition(self.scores, place)[place]
+        return Ranking(self.keys[chosen], self.scores[chosen])
+
+    def in_order(self) -> tuple[Keys, Floats]:
+        """The best first; of equals, the one with the lower key."""
+        order = np.lexsort((self.keys, -self.scores))
+        return self.keys[order], self.scores[order]
+
+    def __len__(self) -> int:
+        return len(self.keys)

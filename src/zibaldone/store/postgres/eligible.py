@@ -1,0 +1,60 @@
+"""What a filter admits, as searches ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from zibaldone.access.principal import Tenant
+from zibaldone.model.query import Filter
+from zibaldone.store import statements
+from zibaldone.store.postgres.connection import Transaction, settings_statement
+from zibaldone.store.tenants import visible_range
+
+_SQL = statements.load("zibaldone.store.postgres", "eligible.sql")
+
+PLANNED_ANEW = settings_statement({"plan_cache_mode": "force_custom_plan", "jit": "off"})
+"""For statements whose best plan depends on the filter; compiling them would take longer than
+running them."""
+
+
+def filter_values(tenant: Tenant, wanted: Filter) -> dict[str, Any] | None:
+    """Values for every condition; None when nothing can match."""
+    bounds = visible_range(tenant, wanted.prefix)
+    if bounds is None:
+        return None
+    return {
+        "namespace": tenant.namespace,
+        "start": bounds[0],
+        "end": bounds[1],
+        "source_ids": _listed(wanted.source_ids),
+        "source_names": _listed(wanted.source_names),
+        "document_ids": _listed(wanted.document_ids),
+        "without_ids": _listed(wanted.without_ids),
+        "min_score": wanted.min_score,
+        "post_types": _listed(wanted.post_type_ids),
+        "tags_any": _listed(wanted.tags_any),
+        # No tags at all admit everything; the planner need not look at them then.
+        "tags_all": _listed(wanted.tags_all or None),
+        "created_after": wanted.created_after_us,
+        "created_before": wanted.created_before_us,
+    }
+
+
+def eligible_chunks(
+    transaction: Transaction, values: dict[str, Any], chunk_keys: list[int]
+) -> set[int]:
+    """Those of these chunks that pass."""
+    selected = transaction.execute(_SQL["chunks"], {**values, "chunk_keys": chunk_keys})
+    return {row[0] for row in selected}
+
+
+def all_eligible(transaction: Transaction, values: dict[str, Any], limit: int) -> list[int] | None:
+    """Every chunk that passes; None: there are more than `limit`."""
+    transaction.defer(*PLANNED_ANEW)
+    selected = transaction.execute(_SQL["few"], {**values, "limit": limit + 1})
+    return None if len(selected) > limit else [row[0] for row in selected]
+
+
+def _listed(values: Sequence[Any] | None) -> list[Any] | None:
+    return None if values is None else list(values)
