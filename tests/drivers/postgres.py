@@ -34,9 +34,11 @@ _STOP_SECONDS_MAX = 30
 class PostgresServer:
     """Listens on a socket in a temporary folder only; nothing of it is left afterwards."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, passwords: bool = False) -> None:
+        """`passwords`: everybody but the superuser needs one."""
+        self._passwords = passwords
         self._folder = Path(tempfile.mkdtemp(prefix="cp-pg-", dir=_memory()))
-        self._account = _account()
+        self._account = plain_account()
         if self._account is not None:
             os.chown(self._folder, self._account.pw_uid, self._account.pw_gid)
         self._programs = self._usable_programs()
@@ -90,6 +92,15 @@ class PostgresServer:
             "--encoding=UTF8",
             "--no-sync",
         )
+        if self._passwords:
+            (data / "pg_hba.conf").write_text(
+                "local all postgres trust\nlocal all all scram-sha-256\n", encoding="utf-8"
+            )
+        return self.resume()
+
+    def resume(self) -> Self:
+        """Start it, for the first time or again."""
+        data = self._folder / "data"
         settings = {
             "listen_addresses": "",
             "unix_socket_directories": str(self._folder),
@@ -98,7 +109,7 @@ class PostgresServer:
         }
         command = [str(self._programs / "postgres"), "-D", str(data)]
         command += [f"--{name}={value}" for name, value in settings.items()]
-        with (self._folder / "log").open("wb") as log:
+        with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -132,14 +143,18 @@ class PostgresServer:
             connection.execute(f'CREATE DATABASE "{name}"')
         return self.url.replace("/postgres?", f"/{name}?")
 
-    def stop(self) -> None:
+    def pause(self) -> None:
+        """End it now, without waiting for clients; `resume` brings it back."""
         if self._process is not None and self._process.poll() is None:
-            self._process.send_signal(signal.SIGINT)  # end now, without waiting for clients
+            self._process.send_signal(signal.SIGINT)
             try:
                 self._process.wait(timeout=_STOP_SECONDS_MAX)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
+
+    def stop(self) -> None:
+        self.pause()
         shutil.rmtree(self._folder)
 
     def __enter__(self) -> Self:
@@ -163,7 +178,7 @@ def _memory() -> str | None:
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
-def _account() -> pwd.struct_passwd | None:
+def plain_account() -> pwd.struct_passwd | None:
     """Whose processes the server's are: ours, unless we are root."""
     return pwd.getpwnam("nobody") if os.geteuid() == 0 else None
 
@@ -180,7 +195,7 @@ class Databases:
     """Databases of their own for tests, each a copy of one that has the schema."""
 
     def __init__(self, url: str) -> None:
-        self._url = url
+        self.server_url = self._url = url
         self._made: set[str] = set()
         self._has_template = False
 

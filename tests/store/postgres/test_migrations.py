@@ -10,6 +10,8 @@ import psycopg
 import pytest
 
 from tests.drivers.postgres import databases
+from tests.store.kept import Kept
+from tests.store.postgres.load import Load
 from zibaldone.errors import ConfigurationError
 from zibaldone.limits import Limits
 from zibaldone.store import migrate
@@ -122,13 +124,44 @@ def test_a_migration_that_fails_leaves_nothing(
 
 
 class TestBesideRunningWrites:
-    def test_an_index_is_built_and_counts_as_a_migration(
-        self, empty: Empty, with_index: None
-    ) -> None:
+    @pytest.mark.requirement("000/IX.06")
+    @pytest.mark.usefixtures("with_index")
+    def test_an_index_is_built_once_and_counts_as_a_migration(self, empty: Empty) -> None:
         prepare(empty.address)
         assert versions(empty)[-1] == NEWEST + 1
         assert self.validity(empty) == [(True,)]
+        before = empty.rows("SELECT oid FROM pg_class WHERE relname = 'by_title'")
+        prepare(empty.address)
+        empty.execute(f"DELETE FROM zibaldone.migrations WHERE number = {NEWEST + 1}")
+        prepare(empty.address)  # as if it had been killed just before it was noted
+        assert empty.rows("SELECT oid FROM pg_class WHERE relname = 'by_title'") == before
 
+    @pytest.mark.requirement("000/IX.07")
+    def test_reads_and_writes_go_on_while_it_is_built(
+        self, empty: Empty, request: pytest.FixtureRequest
+    ) -> None:
+        """The build takes as long as somebody has a transaction open that is older."""
+        store = PostgresStore(empty.url, Limits())
+        request.getfixturevalue("with_index")
+        building = threading.Thread(target=prepare, args=(empty.address,))
+        try:
+            with Load(Kept(store, Limits())) as load, empty.connect() as older:
+                load.go_on(3)
+                older.autocommit = False
+                older.execute("LOCK TABLE zibaldone.documents IN ROW EXCLUSIVE MODE")
+                building.start()
+                self.builders(empty)
+                load.go_on(10)
+                assert building.is_alive()
+                older.rollback()
+                building.join(60)
+                load.go_on(3)
+        finally:
+            store.close()
+        assert load.problems == []
+        assert self.validity(empty) == [(True,)]
+
+    @pytest.mark.requirement("000/IX.08")
     @pytest.mark.usefixtures("with_index")
     def test_what_a_killed_build_left_behind_is_dropped_first(self, empty: Empty) -> None:
         """Killed while it waits for a transaction that is older than itself."""
@@ -143,7 +176,8 @@ class TestBesideRunningWrites:
             older.execute("LOCK TABLE zibaldone.documents IN ROW EXCLUSIVE MODE")
             building = threading.Thread(target=self.build, args=(empty,))
             building.start()
-            self.kill_builder(empty)
+            for pid in self.builders(empty):
+                empty.execute(f"SELECT pg_terminate_backend({pid})")
             building.join(20)
             older.rollback()
         assert self.validity(empty) == [(False,)]
@@ -155,15 +189,16 @@ class TestBesideRunningWrites:
         with pytest.raises(Exception, match=r"lost|terminat"):
             prepare(empty.address)
 
-    def kill_builder(self, empty: Empty) -> None:
-        for _ in range(200):
-            killed = empty.rows(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+    def builders(self, empty: Empty) -> list[int]:
+        """The processes that build an index, once there is one."""
+        for _ in range(400):
+            rows = empty.rows(
+                "SELECT pid FROM pg_stat_activity "
                 "WHERE query LIKE 'CREATE INDEX CONCURRENTLY%' AND wait_event_type = 'Lock' "
                 "AND datname = current_database()"
             )
-            if killed:
-                return
+            if rows:
+                return [pid for (pid,) in rows if isinstance(pid, int)]
             threading.Event().wait(0.05)
         raise AssertionError("the build did not begin")
 

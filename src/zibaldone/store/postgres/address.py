@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode
 
 import psycopg
 from psycopg import conninfo
@@ -42,6 +42,8 @@ class Address:
             given = conninfo.conninfo_to_dict(url)
         except psycopg.Error:  # quotes what it cannot parse, maybe a password
             raise _malformed() from None
+        if not all(port.isdecimal() for port in str(given.get("port") or 0).split(",") if port):
+            raise _malformed()
         hosts = str(given.get("host") or given.get("hostaddr") or "").split(",")
         defaults = dict(_DEFAULTS)
         if len(hosts) > 1:
@@ -63,9 +65,9 @@ class Address:
 
 def _own_parameters(url: str) -> tuple[str, int]:
     """The URL as libpq takes it, and `connections_max`, which is not libpq's."""
+    place, _, query = url.partition("?")
     try:
-        parts = urlsplit(url)
-        pairs = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
+        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
     except ValueError:
         raise _malformed() from None
     ours = [value for name, value in pairs if name == "connections_max"]
@@ -78,7 +80,7 @@ def _own_parameters(url: str) -> tuple[str, int]:
             f"store: connections_max must be a whole number from {CONNECTIONS_MIN} to "
             f"{CONNECTIONS_MAX}."
         )
-    return urlunsplit(parts._replace(query=urlencode(theirs, quote_via=quote))), int(number)
+    return f"{place}?{urlencode(theirs, quote_via=quote)}", int(number)
 
 
 def _malformed() -> ConfigurationError:

@@ -54,6 +54,7 @@ class ChunkTable:
         self._transaction.defer(_SQL["delete"], values)
 
     def _add(self, document_key: int, changes: ChunkChanges) -> None:
+        self._transaction.new_documents.discard(document_key)
         keys = self._transaction.execute(
             _SQL["insert"],
             {
@@ -104,6 +105,8 @@ class Chunks:
 
     def stored(self, document: Document) -> list[StoredChunk]:
         key = rows.storage_key(document)
+        if key in self._transaction.new_documents:
+            return []
         lock_documents(self._transaction, [key])
         selected = self._select("stored_visible", {"document_key": key})
         return [StoredChunk(*rows.require(row, _STORED)) for row in selected]

@@ -33,7 +33,7 @@ _IDLE_SECONDS_MAX = 300.0
 """A connection that nobody used for so long is closed."""
 
 _CANCEL_SECONDS_MAX = 2.0
-"""For the server to be told. Then we close the connection from our side."""
+"""For the server to be told, and for it to stop. Then we close the connection from our side."""
 
 _log = logging.getLogger("zibaldone.store")
 
@@ -133,13 +133,17 @@ class Transaction:
         self.is_write = is_write
         self.totals: dict[str, Any] = {}
         """What parts of the engine add up, to be written once at the end."""
+        self.definitions: dict[int, tuple[str, str]] = {}
+        """Name and definition of sources that are locked, by source."""
+        self.new_documents: set[int] = set()
+        """Keys of documents that this transaction inserted and that have no chunks yet."""
         self._locked: set[object] = set()
         self._deadline_s = None if seconds_max is None else time.monotonic() + seconds_max
         self._deferred = list(preamble)
         self._preamble_length = len(preamble)
         self._begun = False
         self._lock = threading.Lock()
-        self._over = False
+        self._over = threading.Event()
         self._cancelling: threading.Thread | None = None
 
     @property
@@ -180,10 +184,6 @@ class Transaction:
         self.defer(sql, values)
         return True
 
-    def note_lock(self, name: object) -> None:
-        """Say that something is locked already by a statement that did more than that."""
-        self._locked.add(name)
-
     @property
     def has_statements(self) -> bool:
         """Whether there is anything to commit."""
@@ -200,27 +200,30 @@ class Transaction:
     def cancel(self) -> None:
         """Interrupt what runs; the connection is not used again."""
         with self._lock:
-            if self._over or self._cancelling is not None:
+            if self._over.is_set() or self._cancelling is not None:
                 return
             self._deadline_s = 0.0
             self._cancelling = threading.Thread(
-                target=_cancel, args=(self._raw,), name="zibaldone-cancel", daemon=True
+                target=_cancel, args=(self._raw, self._over), name="zibaldone-cancel", daemon=True
             )
             self._cancelling.start()
 
     def end(self) -> bool:
         """Nobody cancels it from here on. False: somebody did, so its connection is spent."""
         with self._lock:
-            self._over = True
+            self._over.set()
         if self._cancelling is None:
             return True
         self._cancelling.join()
         return False
 
 
-def settings_statement(settings: Mapping[str, str]) -> Statement:
-    """Settings of the server for the length of a transaction, in one statement."""
-    calls: list[str] = []
+def settings_statement(settings: Mapping[str, str], *more: str) -> Statement:
+    """Settings of the server for the length of a transaction, in one statement.
+
+    `more`: further calls of set_config.
+    """
+    calls = list(more)
     values: dict[str, str] = {}
     for number, (name, value) in enumerate(settings.items()):
         calls.append(f"set_config(%(name{number})s, %(value{number})s, true)")
@@ -232,11 +235,11 @@ def _rows(cursor: psycopg.Cursor[TupleRow]) -> list[TupleRow]:
     return cursor.fetchall() if cursor.description is not None else []
 
 
-def _cancel(raw: Raw) -> None:
-    try:
+def _cancel(raw: Raw, over: threading.Event) -> None:
+    with suppress(psycopg.Error):
         raw.cancel_safe(timeout=_CANCEL_SECONDS_MAX)
-    except psycopg.Error as problem:
-        _log.warning("a query could not be cancelled, its connection is closed: %s", problem)
+    if not over.wait(_CANCEL_SECONDS_MAX):
+        _log.warning("the server does not stop a query; its connection is closed")
         _shut(raw)
 
 

@@ -12,7 +12,7 @@ from zibaldone.model.facets import Facets
 from zibaldone.store import rows, statements
 from zibaldone.store.port import Listing
 from zibaldone.store.postgres.connection import Transaction
-from zibaldone.store.postgres.locks import lock_document, lock_id, lock_source, note_locked
+from zibaldone.store.postgres.locks import lock_id, lock_source
 from zibaldone.store.postgres.usage import add_usage
 from zibaldone.store.quotas import Quotas, revision_bytes, text_bytes
 from zibaldone.store.tenants import require_visible, tenant_values, visible_range
@@ -36,15 +36,11 @@ class Documents:
         self._quotas = quotas
 
     def get(self, document_id: str) -> Document | None:
-        row = self._locked_row(document_id)
-        if row is None and lock_id(self._transaction, self._tenant, document_id):
-            row = self._locked_row(document_id)  # somebody may have inserted it meanwhile
-        return None if row is None else rows.document(row)
-
-    def _locked_row(self, document_id: str) -> rows.Row | None:
-        lock_document(self._transaction, self._tenant, document_id)
+        lock_id(self._transaction, self._tenant, document_id)
         values = {**tenant_values(self._tenant), "document_id": document_id}
-        return self._transaction.row(_SQL["get"], values)
+        statement = "get_locked" if self._transaction.is_write else "get"
+        row = self._transaction.row(_SQL[statement], values)
+        return None if row is None else rows.document(row)
 
     def peek(self, document_id: str, chars_max: int) -> DocumentPart | None:
         row = self._transaction.row(
@@ -98,15 +94,13 @@ class Documents:
     def insert(self, document: Document) -> Document:
         require_visible(self._tenant, document)
         values = {**rows.document_values(document), "namespace": self._tenant.namespace}
-        lock_id(self._transaction, self._tenant, document.document_id)
-        lock_source(self._transaction, document.source_id)
-        key = self._transaction.value(_SQL["insert"], values)
+        key = self._store("insert", values)
         if key is None:
             raise Conflict(
                 f"A document {document.document_id!r} exists already.",
                 document_id=document.document_id,
             )
-        note_locked(self._transaction, key)
+        self._transaction.new_documents.add(key)
         body = {"document_key": key, "namespace": self._tenant.namespace, "body": document.body}
         self._transaction.defer(_SQL["insert_body"], body)
         self._add_usage(
@@ -124,14 +118,12 @@ class Documents:
             "namespace": namespace,
             "replaced_revision": before.revision,
         }
-        lock_source(self._transaction, after.source_id)
-        if self._transaction.value(_SQL["replace"], values) is None:
+        if self._store("replace", values) is None:
             raise Conflict(
                 f"{before.document_id!r} is no longer at revision {before.revision}.",
                 document_id=before.document_id,
                 expected=before.revision,
             )
-        note_locked(self._transaction, key)
         revision = rows.revision_values(before)
         self._transaction.defer(_REVISIONS["add"], {**revision, "namespace": namespace})
         if after.body != before.body:
@@ -145,6 +137,19 @@ class Documents:
             frees=not after.is_live,
         )
         return replace(after, storage_key=key)
+
+    def _store(self, statement: str, values: dict[str, Any]) -> int | None:
+        """The key of the document; None: it was not stored. What its source says is kept."""
+        source_id: int = values["source_id"]
+        lock_id(self._transaction, self._tenant, values["document_id"])
+        lock_source(self._transaction, source_id)
+        row = self._transaction.row(_SQL[statement], values)
+        if row is None:
+            return None
+        key, name, definition = row
+        if name is not None:
+            self._transaction.definitions[source_id] = (name, definition)
+        return int(key)
 
     def _add_usage(self, *, documents: int, size_bytes: int, frees: bool = False) -> None:
         add_usage(
@@ -162,7 +167,8 @@ class Documents:
             "namespace": self._tenant.namespace,
         }
         tags = [] if facets is None else sorted(facets.tags)
-        self._transaction.defer(_SQL["put_tags"], {**place, "tags": tags})
+        if tags or place["document_key"] not in self._transaction.new_documents:
+            self._transaction.defer(_SQL["put_tags"], {**place, "tags": tags})
         if facets is None:
             self._transaction.defer(_SQL["delete_facets"], place)
             return

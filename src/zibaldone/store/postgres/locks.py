@@ -15,33 +15,20 @@ from collections.abc import Iterable
 from zibaldone.access.principal import Tenant
 from zibaldone.store import statements
 from zibaldone.store.postgres.connection import Transaction
-from zibaldone.store.tenants import tenant_values
 
 _SQL = statements.load("zibaldone.store.postgres", "locks.sql")
 
 
-def lock_document(transaction: Transaction, tenant: Tenant, document_id: str) -> None:
-    """The document, if it exists."""
-    values = {**tenant_values(tenant), "document_id": document_id}
-    if transaction.is_write:
-        transaction.defer(_SQL["document"], values)
-
-
-def lock_id(transaction: Transaction, tenant: Tenant, document_id: str) -> bool:
-    """The id, whether it exists or not. False: it is locked already."""
+def lock_id(transaction: Transaction, tenant: Tenant, document_id: str) -> None:
+    """Nobody else inserts or replaces a document of this id, whether it exists or not."""
     values = {"namespace": tenant.namespace, "document_id": document_id}
-    return transaction.lock_once(("id", document_id), _SQL["id"], values)
+    transaction.lock_once(("id", document_id), _SQL["id"], values)
 
 
 def lock_documents(transaction: Transaction, document_keys: Iterable[int]) -> None:
     """Documents by their storage keys."""
     keys = sorted(document_keys)
     transaction.lock_once(("documents", *keys), _SQL["documents"], {"document_keys": keys})
-
-
-def note_locked(transaction: Transaction, document_key: int | None) -> None:
-    """A document was written, and so is locked."""
-    transaction.note_lock(("documents", document_key))
 
 
 def lock_source(transaction: Transaction, source_id: int) -> None:

@@ -50,6 +50,8 @@ CREATE TABLE zibaldone.migrations (
 )
 """
 
+_ADD_VECTOR = "CREATE EXTENSION IF NOT EXISTS vector"
+
 _INVALID = """
 SELECT 1 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
 JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -117,7 +119,7 @@ class _Preparation:
                 "Update it: ALTER EXTENSION vector UPDATE."
             )
         try:
-            self._raw.execute("CREATE EXTENSION IF NOT EXISTS vector")
+            self._raw.execute(_ADD_VECTOR)
         except psycopg.errors.InsufficientPrivilege as problem:
             raise ConfigurationError(
                 f"{self._address.description} lacks the extension pgvector, and its user may not "

@@ -35,10 +35,15 @@ class _Definitions:
         return stored_chunking(*self._definition(source_id))
 
     def _definition(self, source_id: int) -> tuple[str, str]:
+        known = self._transaction.definitions.get(source_id)
+        if known is not None:
+            return known
         row = self._transaction.row(_SQL["definition"], {"source_id": source_id})
         if row is None:
             raise UnreadableRowError(f"there is no source {source_id}")
         name, definition = rows.require(row, _DEFINITION)
+        if self._transaction.is_write:  # it is locked
+            self._transaction.definitions[source_id] = (name, definition)
         return name, definition
 
 
@@ -74,6 +79,7 @@ class SourceUpkeep(_Definitions):
         definition["chunking"] = chunking.as_dict()
         values = {"source_id": source_id, "definition": rows.dumps(definition)}
         version: int = self._transaction.value(_SQL["set_chunking"], values)
+        self._transaction.definitions.clear()
         return version
 
     def chunking_version(self, source_id: int) -> int:

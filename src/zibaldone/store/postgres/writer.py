@@ -32,7 +32,7 @@ from zibaldone.store.postgres.faults import (
 
 T = TypeVar("T")
 
-BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 
 _TRIES_MAX = 12
 _PAUSE_SECONDS_MAX = 0.25
@@ -42,16 +42,16 @@ _IDLE_SECONDS_MAX = 120
 _OUTCOME_SECONDS_MAX = 8.0
 """How long we ask what became of a commit whose answer was lost."""
 
+_DURABLE = (
+    "set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' "
+    "THEN 'on' ELSE current_setting('synchronous_commit') END, true)"
+)
+"""A commit is on disk before it is acknowledged, whatever the database's default is."""
+
 _OUTCOME_PAUSE_SECONDS = 0.2
 
 _TRANSACTION_ID = "SELECT pg_current_xact_id_if_assigned()::text"
 _OUTCOME = "SELECT pg_xact_status(%(id)s::text::xid8)"
-_SYNCHRONOUS = (
-    "SELECT set_config('synchronous_commit', 'on', true) "
-    "WHERE current_setting('synchronous_commit') = 'off'"
-)
-"""A commit is on disk before it is acknowledged, whatever the database's default is."""
-
 _log = logging.getLogger("zibaldone.store")
 
 
@@ -95,7 +95,7 @@ class Writers:
             "lock_timeout": wait_ms,
             "idle_in_transaction_session_timeout": str(_IDLE_SECONDS_MAX * 1_000),
         }
-        preamble = ((BEGIN, None), settings_statement(own), (_SYNCHRONOUS, None))
+        preamble = ((BEGIN, None), settings_statement(own, _DURABLE))
         return self._write(work, preamble)
 
     def _write(self, work: Callable[[Transaction], T], preamble: Sequence[Statement]) -> T:

@@ -8,6 +8,19 @@ WHERE d.namespace = %(namespace)s AND d.document_id = %(document_id)s
   AND d.document_id >= %(tenant_start)s
   AND (%(tenant_end)s::text IS NULL OR d.document_id < %(tenant_end)s);
 
+-- name: get_locked
+-- The same for a writer: nobody else changes it until the transaction ends.
+-- Where the row was locked by others, a later one is returned than the statement began with, beside
+-- the body it began with. That fits: who changes a body locks the id first, and that is ours.
+SELECT d.document_key, d.document_id, d.parent_id, d.title, d.tags, d.mime, d.metadata, d.revision,
+       d.created_at_us, d.updated_at_us, d.updated_by, d.operation, d.deleted_at_us, d.source_id,
+       d.pk, d.vector_status, d.vector_error, b.body
+FROM zibaldone.documents d JOIN zibaldone.bodies b USING (document_key)
+WHERE d.namespace = %(namespace)s AND d.document_id = %(document_id)s
+  AND d.document_id >= %(tenant_start)s
+  AND (%(tenant_end)s::text IS NULL OR d.document_id < %(tenant_end)s)
+FOR NO KEY UPDATE OF d;
+
 -- name: peek
 -- The same with the beginning of its body. Of a long one, PostgreSQL reads no more than that.
 SELECT d.document_key, d.document_id, d.parent_id, d.title, d.tags, d.mime, d.metadata, d.revision,
@@ -53,7 +66,7 @@ ORDER BY document_id
 LIMIT 1 OFFSET %(offset)s;
 
 -- name: insert
--- A new id; its storage key comes back, or nothing where the id exists.
+-- A new id; its storage key comes back, or nothing where the id exists. With it: its source.
 INSERT INTO zibaldone.documents (namespace, document_id, source_id, parent_id, title, tags, mime,
     metadata, pk, revision, content_hash, content_chars, created_at_us, updated_at_us,
     deleted_at_us, updated_by, operation, vector_status, vector_error, chunking_version)
@@ -63,7 +76,9 @@ VALUES (%(namespace)s, %(document_id)s, %(source_id)s, %(parent_id)s, %(title)s,
     %(vector_error)s,
     (SELECT chunking_version FROM zibaldone.sources WHERE source_id = %(source_id)s))
 ON CONFLICT (namespace, document_id) DO NOTHING
-RETURNING document_key;
+RETURNING document_key,
+    (SELECT name FROM zibaldone.sources s WHERE s.source_id = documents.source_id),
+    (SELECT definition FROM zibaldone.sources s WHERE s.source_id = documents.source_id);
 
 -- name: insert_body
 -- The body of a new id.
@@ -71,7 +86,7 @@ INSERT INTO zibaldone.bodies (document_key, namespace, body)
 VALUES (%(document_key)s, %(namespace)s, %(body)s);
 
 -- name: replace
--- The next state of a document, if it still is in the state that was read; its key comes back.
+-- The next state of a document, if it still is in the state that was read; what insert gives.
 UPDATE zibaldone.documents SET source_id = %(source_id)s, parent_id = %(parent_id)s,
     title = %(title)s, tags = %(tags)s, mime = %(mime)s, metadata = %(metadata)s, pk = %(pk)s,
     revision = %(revision)s, content_hash = %(content_hash)s, content_chars = %(content_chars)s,
@@ -82,7 +97,9 @@ UPDATE zibaldone.documents SET source_id = %(source_id)s, parent_id = %(parent_i
         SELECT chunking_version FROM zibaldone.sources WHERE source_id = %(source_id)s)
 WHERE document_key = %(document_key)s AND namespace = %(namespace)s
   AND revision = %(replaced_revision)s
-RETURNING document_key;
+RETURNING document_key,
+    (SELECT name FROM zibaldone.sources s WHERE s.source_id = documents.source_id),
+    (SELECT definition FROM zibaldone.sources s WHERE s.source_id = documents.source_id);
 
 -- name: replace_body
 -- The next body of a document.

@@ -1,18 +1,10 @@
--- name: document
--- Nobody else changes the document until this transaction ends. What is read after it is current.
-SELECT document_key FROM zibaldone.documents
-WHERE namespace = %(namespace)s AND document_id = %(document_id)s
-  AND document_id >= %(tenant_start)s
-  AND (%(tenant_end)s::text IS NULL OR document_id < %(tenant_end)s)
-FOR NO KEY UPDATE;
-
 -- name: id
--- The same for an id that does not exist: nobody else inserts it.
+-- Nobody else inserts or replaces a document of this id until the transaction ends.
 SELECT pg_advisory_xact_lock(hashtextextended(
     'zibaldone/document/' || %(namespace)s::text || '/' || %(document_id)s::text, 0));
 
 -- name: documents
--- Documents by their keys, in one order, so that two that do so do not wait in a circle.
+-- Nobody else changes these documents. In one order, so that two that do so do not wait in a circle.
 SELECT document_key FROM zibaldone.documents
 WHERE document_key = ANY(%(document_keys)s::bigint[])
 ORDER BY document_key FOR NO KEY UPDATE;

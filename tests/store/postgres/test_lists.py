@@ -1,0 +1,157 @@
+"""Lists walk the index of live ids, and read little more than they show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.drivers import corpus
+from tests.store.backends import Postgres
+from tests.store.kept import Kept
+from tests.store.postgres.load import Load
+from zibaldone.limits import Limits
+from zibaldone.model.document import content_hash
+from zibaldone.store.postgres import documents
+from zibaldone.text.normalize import prefix_end
+
+PREFIXES = ("", "knowledge/", "knowledge/current-state/reports/")
+PAGE = 50
+FILTERED_MAX = 100
+BUFFERS_MAX = 50
+EXECUTION_MS_MAX = 15.0
+
+_COPY = (
+    "COPY zibaldone.documents (namespace, document_id, source_id, parent_id, title, tags, mime, "
+    "metadata, revision, content_hash, content_chars, created_at_us, updated_at_us, "
+    "deleted_at_us, updated_by, operation, vector_status) FROM STDIN"
+)
+
+
+@pytest.fixture(scope="module")
+def seed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
+    """The seed's knowledge base: 5 040 rows, of which 2 907 are alive. Tests only read it."""
+    tables = Postgres(tmp_path_factory.mktemp("seed"))
+    with tables.connection() as raw:
+        with raw.cursor().copy(_COPY) as copy:
+            for row in corpus.agent_data_rows():
+                data = row["data"]
+                document_id = data["document_id"] or "the junk row"
+                deleted = 1 if data.get("deleted_at") else None
+                copy.write_row(
+                    ("default", document_id, 1, data.get("parent_id"), document_id, '["x"]',
+                     "text/markdown", '{"source": "corpus"}', 1, content_hash(""), 0, 1, 1,
+                     deleted, "me", "import", "skipped")
+                )  # fmt: skip
+        raw.execute("INSERT INTO bodies SELECT document_key, namespace, '' FROM documents")
+        raw.execute("ANALYZE")
+    yield tables
+    tables.close()
+
+
+def plan_of(tables: Postgres, prefix: str) -> dict[str, Any]:
+    """How the engine's own statement runs, as the engine's own user."""
+    end = prefix_end(prefix)
+    values = {
+        "namespace": "default", "start": prefix, "end": end, "after": "", "limit": PAGE + 1,
+    }  # fmt: skip
+    sql = documents._SQL["heads_open" if end is None else "heads"]
+    with psycopg.connect(tables.url, autocommit=True) as raw:
+        raw.execute("SET zibaldone.namespace = 'default'")
+        explain = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql}".encode()
+        raw.execute(explain, values)  # the first one reads the catalogue
+        runs = [raw.execute(explain, values).fetchall()[0][0][0] for _ in range(5)]
+    best: dict[str, Any] = min(runs, key=lambda run: run["Execution Time"])
+    return best
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for child in plan.get("Plans", ()):
+        if child.get("Parent Relationship") != "InitPlan":
+            yield from nodes(child)
+
+
+@pytest.mark.requirement("T10", "000/P1.02", "000/IX.04")
+@pytest.mark.parametrize("prefix", PREFIXES)
+def test_a_page_is_a_limit_over_a_scan_of_the_index_of_live_ids(
+    seed: Postgres, prefix: str
+) -> None:
+    limit, scan, *others = nodes(plan_of(seed, prefix)["Plan"])
+    assert not others
+    assert (limit["Node Type"], scan["Node Type"]) == ("Limit", "Index Scan")
+    assert scan["Index Name"] == "documents_live"
+    assert scan.get("Rows Removed by Filter", 0) <= FILTERED_MAX
+    assert "document_id" in scan["Index Cond"]
+
+
+@pytest.mark.requirement("000/P1.03", "000/P1.04")
+@pytest.mark.parametrize("prefix", PREFIXES)
+def test_a_page_reads_few_blocks_and_takes_little_time(seed: Postgres, prefix: str) -> None:
+    run = plan_of(seed, prefix)
+    plan = run["Plan"]
+    assert plan["Actual Rows"] == PAGE + 1
+    assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < BUFFERS_MAX
+    assert run["Execution Time"] < EXECUTION_MS_MAX
+
+
+@pytest.mark.requirement("000/IX.03")
+def test_the_index_is_of_live_ids_in_byte_order(tables: Postgres) -> None:
+    ((definition, collations, order),) = tables.query(
+        "SELECT pg_get_indexdef(i.indexrelid), "
+        "array(SELECT c.collname::text FROM unnest(i.indcollation) WITH ORDINALITY o (oid, n) "
+        "JOIN pg_collation c ON c.oid = o.oid ORDER BY o.n), "
+        "array(SELECT c.opcname::text FROM unnest(i.indclass) WITH ORDINALITY o (oid, n) "
+        "JOIN pg_opclass c ON c.oid = o.oid ORDER BY o.n) "
+        "FROM pg_index i WHERE i.indexrelid = 'zibaldone.documents_live'::regclass"
+    )
+    assert "(namespace, document_id) WHERE (deleted_at_us IS NULL)" in definition
+    assert collations == ["C", "C"]
+    assert order == ["text_ops", "text_ops"]
+
+
+@pytest.mark.requirement("T6", "T14")
+def test_what_is_listed_is_the_seeds_in_its_order(seed: Postgres) -> None:
+    store = seed.open(Limits())
+    try:
+        listed = Kept(store, Limits()).ids("", limit=corpus.ALIVE_ROWS + 9)
+    finally:
+        store.close()
+    assert listed == sorted([*corpus.alive_ids(), "the junk row"], key=str.encode)
+
+
+@pytest.mark.requirement("000/IX.10", "000/IX.02")
+def test_without_the_index_lists_are_the_same_and_dropping_it_stops_nobody(
+    kept: Kept, tables: Postgres
+) -> None:
+    """The way back, as docs/explain/postgresql.md describes it."""
+    for path in corpus.alive_ids()[:60]:
+        kept.create(path, "text")
+    before = kept.ids("knowledge/")
+    with Load(kept) as load:
+        load.go_on(3)
+        tables.execute("DROP INDEX CONCURRENTLY zibaldone.documents_live")
+        load.go_on(3)
+        assert kept.ids("knowledge/") == before
+        tables.execute(
+            "CREATE INDEX CONCURRENTLY documents_live ON zibaldone.documents "
+            "(namespace, document_id) WHERE deleted_at_us IS NULL"
+        )
+        load.go_on(3)
+    assert load.problems == []
+    assert kept.ids("knowledge/") == before
+
+
+def test_a_page_far_down_costs_what_the_first_one_does(seed: Postgres) -> None:
+    def blocks(after: str) -> int:
+        values = {"namespace": "default", "start": "", "after": after, "limit": PAGE + 1}
+        with psycopg.connect(seed.url, autocommit=True) as raw:
+            raw.execute("SET zibaldone.namespace = 'default'")
+            explain = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {documents._SQL['heads_open']}"
+            plan = raw.execute(explain.encode(), values).fetchall()[0][0][0]["Plan"]
+        return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
+
+    ids = corpus.alive_ids()
+    assert max(blocks(ids[place]) for place in (0, 500, 1_500, 2_500)) < BUFFERS_MAX
