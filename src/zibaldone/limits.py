@@ -236,8 +236,8 @@ LEXICAL_RANKED_MAX = 20_000
 LEXICAL_ENOUGH = 100
 """If the rarer words find this many chunks, the more common ones are not needed."""
 
-LEXICAL_ENTRIES_MAX = 2_000_000
-"""Entries of the keyword index on PostgreSQL that one search reads: 14 MB. Beyond that, the rarer
+LEXICAL_ENTRIES_MAX = 1_000_000
+"""Entries of the keyword index on PostgreSQL that one search reads: 7 MB. Beyond that, the rarer
 words of a query bring chunks (docs/explain/postgresql.md)."""
 
 LEXICAL_REFINED_MAX = 2_000

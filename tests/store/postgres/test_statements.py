@@ -28,9 +28,20 @@ BY_KEY = "goes by the key of a row that a filtered statement gave"
 WHOLE_DATABASE = "the operator's look at everything"
 OPERATORS = "keys and usage are the operator's, no tenant's"
 PIPELINE = "upkeep serves all tenants, by storage key; no tool is given it"
-UPKEEP = tuple(f"{subject}." for subject in ("models", "consistency", "sources", "queue", "fold"))
+UPKEEP = tuple(
+    f"{subject}."
+    for subject in (
+        "models", "consistency", "sources", "queue", "fold", "postings", "vector_upkeep",
+        "vector_indexes",
+    )
+)  # fmt: skip
 WITHOUT_NAMESPACE = {
-    **{name: PIPELINE for name in ALL if name.startswith(UPKEEP) and name != "sources.visible"},
+    **{
+        name: PIPELINE
+        for name in ALL
+        if name.startswith(UPKEEP)
+        and name not in ("sources.visible", "postings.stale_segment", "postings.forget_waste")
+    },
     **{name: WHOLE_DATABASE for name in ALL if name.startswith("check.")},
     "queue.forget_ended": PIPELINE,
     "sources.definition": BY_KEY,
@@ -50,6 +61,9 @@ WITHOUT_NAMESPACE = {
     "locks.leases": PIPELINE,
     "locks.models": PIPELINE,
     "locks.try_folding": PIPELINE,
+    "locks.try_posting": PIPELINE,
+    "terms.add": BY_KEY,
+    "terms.remove": BY_KEY,
     "usage.all": OPERATORS,
     "api_keys.all": OPERATORS,
     "api_keys.revoke": OPERATORS,

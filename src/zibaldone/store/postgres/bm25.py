@@ -7,6 +7,7 @@ weight; a chunk's length is that of all three.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,9 +26,8 @@ _IDF_MIN = 1e-6
 """Of a term in more than half of all chunks: it still brings them."""
 
 _SPARSE = 4
-_DENSE_MIN = 65_536
-"""Scores are added up in an array from the lowest key to the highest, unless that is much longer
-than there are scores."""
+"""Where there are more than so many keys for each score, scores are put in order to add them up;
+else they are added up in an array from the lowest key to the highest."""
 
 
 class Entries(NamedTuple):
@@ -44,7 +44,10 @@ class Entries(NamedTuple):
 def unpack(rows: Iterable[tuple[int, bytes]]) -> Entries:
     """Rows of the table `postings`: base and entries. See the migration for their layout."""
     layout = np.dtype([("key", ">u4"), ("length", ">u2"), ("count", "u1")])
-    unpacked = [(base, np.frombuffer(packed, layout)) for base, packed in rows]
+    by_base: defaultdict[int, list[bytes]] = defaultdict(list)
+    for base, packed in rows:
+        by_base[base].append(packed)
+    unpacked = [(base, np.frombuffer(b"".join(of), layout)) for base, of in by_base.items()]
     return joined(
         Entries(
             part["key"].astype(np.int64) + base,
@@ -123,12 +126,14 @@ class Ranking:
             return cls(keys, scores)
         lowest = int(keys.min())
         reach = int(keys.max()) - lowest + 1
-        if reach <= max(_DENSE_MIN, _SPARSE * len(keys)):
+        if reach <= _SPARSE * len(keys):
             sums = _sums(keys - lowest, scores, reach)
-            places = np.flatnonzero(sums)
+            places = np.flatnonzero(sums > 0)
             return cls(places + lowest, sums[places])
-        unique, places = np.unique(keys, return_inverse=True)
-        return cls(unique, _sums(places, scores, len(unique)))
+        order = np.argsort(keys, kind="stable")  # they come in runs that are in order
+        keys = keys[order]
+        first = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
+        return cls(keys[first], np.add.reduceat(scores[order], first))
 
     def of(self, keys: Keys) -> Ranking:
         """Only these chunks; `keys` need not be among them."""

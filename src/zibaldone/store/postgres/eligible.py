@@ -41,18 +41,37 @@ def filter_values(tenant: Tenant, wanted: Filter) -> dict[str, Any] | None:
     }
 
 
+def with_filter(sql: str) -> str:
+    """A statement with its marks replaced by what passes the filter."""
+    one = _SQL["document"].replace("%(document_key)s", "o.document_key")
+    return sql.replace("/*eligible*/SELECT o.document_key", one).replace(
+        "/*eligible*/VALUES (0::bigint)", _SQL["documents"]
+    )
+
+
+_CHUNKS = with_filter(_SQL["chunks"])
+_FEW = with_filter(_SQL["few"])
+
+
+def expected_documents(transaction: Transaction, values: dict[str, Any]) -> int:
+    """How many documents pass, as the planner expects."""
+    transaction.defer(*PLANNED_ANEW)
+    plan = transaction.value(f"EXPLAIN (FORMAT JSON) {_SQL['documents']}", values)
+    return int(plan[0]["Plan"]["Plan Rows"])
+
+
 def eligible_chunks(
     transaction: Transaction, values: dict[str, Any], chunk_keys: list[int]
 ) -> set[int]:
     """Those of these chunks that pass."""
-    selected = transaction.execute(_SQL["chunks"], {**values, "chunk_keys": chunk_keys})
+    selected = transaction.execute(_CHUNKS, {**values, "chunk_keys": chunk_keys})
     return {row[0] for row in selected}
 
 
 def all_eligible(transaction: Transaction, values: dict[str, Any], limit: int) -> list[int] | None:
     """Every chunk that passes; None: there are more than `limit`."""
     transaction.defer(*PLANNED_ANEW)
-    selected = transaction.execute(_SQL["few"], {**values, "limit": limit + 1})
+    selected = transaction.execute(_FEW, {**values, "limit": limit + 1})
     return None if len(selected) > limit else [row[0] for row in selected]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, TypeVar
@@ -28,6 +29,8 @@ from zibaldone.store.postgres.schema import prepare
 from zibaldone.store.postgres.sources import Sources
 from zibaldone.store.postgres.upkeep import Upkeep
 from zibaldone.store.postgres.usage import write_usage
+from zibaldone.store.postgres.vector_indexes import VectorIndexes
+from zibaldone.store.postgres.vector_upkeep import NOTE as VECTORS_CHANGED
 from zibaldone.store.postgres.vectors import Vectors
 from zibaldone.store.postgres.writer import Writers
 from zibaldone.store.quotas import NO_QUOTAS, Quotas, quotas_of
@@ -105,6 +108,8 @@ class PostgresStore:
         )
         self._probe = ProbeThread(self._address, self._writers)
         self._folding = Folding(lambda work: self._writers.run_here(work, scopes.OF_UPKEEP))
+        self._folding.note_write()  # another process may have ended before it came to that
+        self._indexes = VectorIndexes(self._address)
 
     @property
     def description(self) -> str:
@@ -143,7 +148,10 @@ class PostgresStore:
 
     def _complete(self, transaction: Transaction) -> None:
         """Write what the parts of a transaction have added up."""
-        if transaction.totals:
+        totals = transaction.totals
+        if VECTORS_CHANGED in totals:
+            self._indexes.note_vectors()
+        if totals.keys() - {VECTORS_CHANGED}:
             write_usage(transaction)
             self._folding.note_write()
 
@@ -151,7 +159,13 @@ class PostgresStore:
         return await self._probe.probe(lambda transaction: work(Upkeep(transaction)))
 
     async def prepare_model(self, identity: str) -> None:
-        """Nothing is held in memory; an index of the model's vectors is made by their upkeep."""
+        """Build the indexes of vectors that are due, those of other models too."""
+        del identity
+        try:
+            await asyncio.to_thread(self._indexes.build)
+        except asyncio.CancelledError:
+            self._indexes.cancel()
+            raise
 
     async def check(self, *, thorough: bool = False) -> StoreCheck:
         return await self._readers.run(
@@ -164,6 +178,7 @@ class PostgresStore:
         """Finish the writes and reads that were begun; later ones are refused."""
         self._writers.close()
         self._folding.close()
+        self._indexes.close()
         self._readers.close()
         self._probe.close()
         self._connections.close()

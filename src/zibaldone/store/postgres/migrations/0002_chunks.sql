@@ -21,14 +21,24 @@ CREATE TABLE zibaldone.models (
     created_at_us bigint NOT NULL
 );
 
+-- Rounded to half precision. A model with many vectors gets an index of them (vector_indexes.py).
 CREATE TABLE zibaldone.vectors (
-    chunk_key bigint NOT NULL,
-    model_id  bigint NOT NULL REFERENCES zibaldone.models (model_id),
-    namespace text COLLATE "C" NOT NULL,
+    chunk_key    bigint NOT NULL,
+    model_id     bigint NOT NULL REFERENCES zibaldone.models (model_id),
+    namespace    text COLLATE "C" NOT NULL,
+    document_key bigint NOT NULL,
     PRIMARY KEY (chunk_key, model_id)
-);
+) WITH (toast_tuple_target = 8160);  -- in the row: what is compared with many is not fetched apart
 
-CREATE INDEX vectors_by_model ON zibaldone.vectors (model_id, chunk_key);
+-- pgvector may be in any schema.
+DO $$
+BEGIN
+    EXECUTE format('ALTER TABLE zibaldone.vectors ADD COLUMN vector %s.halfvec NOT NULL', (
+        SELECT extnamespace::regnamespace FROM pg_extension WHERE extname = 'vector'));
+END
+$$;
+
+CREATE INDEX vectors_by_model ON zibaldone.vectors (model_id, document_key);
 
 CREATE TABLE zibaldone.index_workers (
     worker_key     bigint PRIMARY KEY,

@@ -79,3 +79,17 @@ BEGIN
     END LOOP;
 END
 $$;
+
+-- Whether a model has vectors, in any namespace: no more than that is seen of the others.
+CREATE FUNCTION zibaldone.has_vectors(model bigint) RETURNS boolean
+    LANGUAGE plpgsql AS $$
+DECLARE
+    before text := current_setting('zibaldone.upkeep', true);
+    has_any boolean;
+BEGIN
+    PERFORM set_config('zibaldone.upkeep', 'on', true);
+    has_any := EXISTS (SELECT 1 FROM zibaldone.vectors WHERE model_id = model);
+    PERFORM set_config('zibaldone.upkeep', before, true);
+    RETURN has_any;
+END
+$$;
