@@ -136,4 +136,4 @@ class Postgres:
         databases().drop(self._places()["name"])
 
 
-BACKENDS: dict[str, Callable[[Path], Backend]] = {"sqlite": Sqlite}
+BACKENDS: dict[str, Callable[[Path], Backend]] = {"sqlite": Sqlite, "postgres": Postgres}
