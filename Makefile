@@ -21,7 +21,7 @@ serve: setup
 	$(BIN)/zibaldone serve
 
 test: setup
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --acceptance
 
 check: setup
 	$(BIN)/ruff format --check .

@@ -1,9 +1,10 @@
 """The seed's latency gates over MCP, on its corpus: what is measured beside what is allowed.
 
-    python -m benchmarks.latency [--quick]
+    python -m benchmarks.latency [--quick] [--record]
 
-Each line begins with the acceptance ids it answers. `--quick` shows that everything can be
-measured, on a small corpus and within seconds; its numbers mean nothing.
+Each line begins with the acceptance ids it answers. `--quick` takes a small corpus and seconds; it
+is what the tests hold to four times the gates. `--record` stores the baseline that later versions
+are compared with, in benchmarks/baseline.json.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from benchmarks.report import Finding, percentile, table
 from benchmarks.servers.process import ServerProcess, zibaldone
 
 JSON, SSE = "application/json", "text/event-stream"
-QUICK_ROWS = 200
+QUICK_ROWS = 60
 QUICK_SECONDS = 0.2
 SECONDS = 30.0
 SECONDS_UNDER_LOAD = 60.0
@@ -66,14 +67,33 @@ AIMS = (
 """What the seed hoped for; measured in the same stretches as its gates."""
 STREAM_EXTRA_MS = 5
 PATCHED = "latency/patched"
+BASELINE_FILE = Path(__file__).with_name("baseline.json")
+BASELINE_TOOLS = ("search_knowledge", "get_document", "patch_document")
+BASELINE_CONTROL = "initialize"
+"""It does next to nothing: how long it takes says how fast the machine is just now."""
+BASELINE_CALLS = 100
+BASELINE_RATIO_MAX = 1.1
+INDEX_SECONDS_MAX = 120.0
+QUICK_BASELINE_PERCENT = 50
+"""The middle, which a machine that is busy moves least; the whole benchmark compares the p95."""
+QUICK_NOISE_MS = 6
+"""Calls of a few milliseconds, on a machine that does something else as well."""
 
 
-def measure(*, quick: bool) -> list[Finding]:
+def measure(*, quick: bool, record: bool = False) -> list[Finding]:
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
         paths = _import(data, Path(folder), QUICK_ROWS if quick else None)
         with zibaldone(data, embedder="auto") as ours:
-            return _measured(ours, Traffic(paths), quick=quick)
+            traffic = Traffic(paths)
+            findings = _measured(ours, traffic, quick=quick)
+            percent = QUICK_BASELINE_PERCENT if quick else 95
+            _until_indexed(ours)
+            found = _baseline(ours, traffic, percent)
+            if record:
+                rounds = [found, *(_baseline(ours, traffic, percent) for _ in range(4))]
+                _record({what: min(one[what] for one in rounds) for what in found}, quick=quick)
+            return findings + _against_baseline(found, quick=quick)
 
 
 def _import(data: Path, folder: Path, rows_max: int | None) -> list[str]:
@@ -187,6 +207,60 @@ def _stream_against_json(
     )
 
 
+def _until_indexed(ours: ServerProcess) -> None:
+    """The gates hold while vectors are made; versions are compared without that."""
+    until_s = time.monotonic() + INDEX_SECONDS_MAX
+    while time.monotonic() < until_s:
+        health = json.loads(fetch(ours, request("GET", "/health")))
+        if not health["services"]["index"]["pending"]:
+            return
+        time.sleep(0.1)
+
+
+def _baseline(ours: ServerProcess, traffic: Traffic, percent: float) -> dict[str, float]:
+    """Milliseconds: a percentile of each tool, and the middle of the control before and after."""
+    control_us: list[float] = []
+    found: dict[str, float] = {}
+    for what in (BASELINE_CONTROL, *BASELINE_TOOLS, BASELINE_CONTROL):
+        some = itertools.islice(traffic.of(what), BASELINE_CALLS)
+        stretch = send_all(ours, some, connections=1)
+        if what == BASELINE_CONTROL:
+            control_us += stretch.latencies_us
+        else:
+            found[what] = percentile(sorted(stretch.latencies_us), percent) / 1000
+    return {BASELINE_CONTROL: percentile(sorted(control_us), 50) / 1000, **found}
+
+
+def _size(*, quick: bool) -> str:
+    return "quick" if quick else "full"
+
+
+def _record(found: dict[str, float], *, quick: bool) -> None:
+    known = json.loads(BASELINE_FILE.read_text()) if BASELINE_FILE.exists() else {}
+    known[_size(quick=quick)] = {what: round(ms, 3) for what, ms in found.items()}
+    BASELINE_FILE.write_text(json.dumps(known, indent=2) + "\n")
+
+
+def _against_baseline(found: dict[str, float], *, quick: bool) -> list[Finding]:
+    """Nothing for a size that was never recorded."""
+    recorded = json.loads(BASELINE_FILE.read_text()).get(_size(quick=quick))
+    if recorded is None:
+        return []
+    slower = max(1.0, found[BASELINE_CONTROL] / recorded[BASELINE_CONTROL])
+    noise_ms = QUICK_NOISE_MS if quick else 0
+    return [
+        Finding(
+            f"000/P1.09: {tool} against the recorded version, "
+            f"p{QUICK_BASELINE_PERCENT if quick else 95}",
+            f"{found[tool]:.2f} ms",
+            f"{recorded[tool]:.2f} \u00d7 {slower:.2f} for the machine + {noise_ms} ms",
+            found[tool] / (recorded[tool] * slower + noise_ms),
+            at_most=BASELINE_RATIO_MAX,
+        )
+        for tool in BASELINE_TOOLS
+    ]
+
+
 def _finding(gate: Gate, stretch: Stretch, word: str) -> Finding:
     p95_ms = stretch.p95_us / 1000
     return Finding(
@@ -217,4 +291,4 @@ def _check(ours: ServerProcess, made: bytes) -> None:
 
 
 if __name__ == "__main__":
-    print(table(measure(quick="--quick" in sys.argv)))
+    print(table(measure(quick="--quick" in sys.argv, record="--record" in sys.argv)))

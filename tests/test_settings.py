@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,6 +76,26 @@ def test_refusals_in_the_environment(environment: dict[str, str], message: str) 
     with pytest.raises(ConfigurationError) as refusal:
         load(environment={f"ZIBALDONE_{name}": value for name, value in environment.items()})
     assert refusal.value.message == message
+
+
+@pytest.mark.parametrize("limit", dataclasses.fields(Limits), ids=lambda limit: limit.name)
+@pytest.mark.parametrize("value", [0, -1])
+def test_no_limit_is_0_or_less(limit: dataclasses.Field[Any], value: int, tmp_path: Path) -> None:
+    """None of them means "no limit" by it, and none of them can work with it."""
+    written = float(value) if isinstance(limit.default, float) else value
+    message = f"{limit.name} must be greater than 0, not {written}."
+    file = tmp_path / "zibaldone.toml"
+    file.write_text(f"{limit.name} = {value}")
+    places: tuple[dict[str, Any], ...] = (
+        {"environment": {f"ZIBALDONE_{limit.name.upper()}": str(value)}},
+        {"environment": {}, "config": file},
+        {"environment": {}, "flags": {limit.name: value}},
+    )
+    for place in places:
+        with pytest.raises(ConfigurationError) as refusal:
+            load(**place)
+        assert refusal.value.message == message
+    assert getattr(load({limit.name: 1}, {}).limits, limit.name) == 1
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,12 @@ class Limits:
     namespace_bytes_max: int | None = None
     """Bytes of all these revisions as they are stored. Indexes take about three times as much."""
 
+    keyword_exact_chunks_max: int = 50_000
+    """Up to this many chunks a keyword search ranks every chunk that contains any of the words."""
+
+    keyword_ranked_chunks_max: int = 20_000
+    """Beyond that, chunks ranked by the rarer words of a query (docs/explain/finding.md)."""
+
     ingest_bytes_max: int = 64 * MIB
     """A file or URL to ingest, before its text is extracted (PDFs contain images)."""
 
@@ -227,14 +233,9 @@ HIT_LABEL_CHARS_MAX = 200
 CANDIDATES_MAX = 500
 """Chunks that keyword or vector search may each contribute to a hybrid search."""
 
-LEXICAL_EXACT_CHUNKS_MAX = 50_000
-"""Up to this many chunks a keyword search ranks every chunk that contains any of the words."""
-
-LEXICAL_RANKED_MAX = 20_000
-"""Beyond that, chunks ranked by the rarer words of a query (docs/explain/finding.md)."""
-
 LEXICAL_ENOUGH = 100
-"""If the rarer words find this many chunks, the more common ones are not needed."""
+"""If the rarer words of a keyword search find this many chunks, the more common ones are not
+needed (keyword_ranked_chunks_max)."""
 
 LEXICAL_ENTRIES_MAX = 1_000_000
 """Entries of the keyword index on PostgreSQL that one search reads: 7 MB. Beyond that, the rarer
@@ -275,6 +276,13 @@ RAG_SECONDS_MAX = 2.0
 
 QUERY_EMBED_SECONDS_MAX = 1.0
 """How long a search waits for the vector of its query before it uses keywords only."""
+
+QUERY_EMBEDS_MAX = 8
+"""Queries embedded at once."""
+
+QUERY_EMBEDS_WAITING_MAX = 256
+"""Queries that wait for that. When a model hangs, no more are kept than there can be requests; any
+further one is answered by keywords only."""
 
 KNOWLEDGE_RESPONSE_BYTES = 6_000
 """An answer of search_knowledge: short enough to leave an agent's context mostly free."""

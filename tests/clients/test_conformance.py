@@ -8,6 +8,8 @@ import pytest
 
 from tests.clients import conformance
 from tests.clients.conformance import REVISIONS, Outcome, faults, report
+from tests.clients.fixtures.surface import ConformanceSurface
+from zibaldone.protocol.surface import Surface
 
 # The first test waits for the suite to be installed.
 pytestmark = pytest.mark.timeout(900)
@@ -27,6 +29,10 @@ def test_the_suite_finds_what_is_announced_and_nothing_else(url: str, revision: 
 
 def test_what_is_announced_belongs_to_a_revision_that_runs() -> None:
     assert conformance.expected().keys() <= {*REVISIONS}
+
+
+def test_fixtures_add_to_the_product_and_accept_nothing_that_it_refuses() -> None:
+    assert ConformanceSurface.subscribe is Surface.subscribe
 
 
 PASSING = Outcome("ping", is_required=True, passed=2)

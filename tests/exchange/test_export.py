@@ -139,6 +139,26 @@ def test_edited_files_are_newer(filled: Commands, tmp_path: Path) -> None:
     assert fresh("doctor", "--thorough").exit_code == 0
 
 
+def test_a_change_of_metadata_alone_is_imported(filled: Commands, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    filled.ok("export", str(out))
+    before = filled.json("get", "labelled")
+    manifest = out / "documents.jsonl"
+    lines = [json.loads(line) for line in manifest.read_text().splitlines()]
+    for line in lines:
+        if line.get("document_id") == "labelled":
+            line["metadata"] = {**line["metadata"], "more": False}
+        if "created_at" in line:
+            line["created_at"] = "2001-01-01T00:00:00Z"
+    manifest.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    summary = filled.json("import", str(out), "--update")
+    assert (summary["updated"], summary["unchanged"]) == (1, len(ODD_IDS) + 3)
+    after = filled.json("get", "labelled")
+    assert after["metadata"] == {**before["metadata"], "more": False}
+    assert after["created_at"] == before["created_at"]
+    assert after["revision"] == before["revision"] + 1
+
+
 def test_an_export_can_be_imported_elsewhere(filled: Commands, tmp_path: Path) -> None:
     out = tmp_path / "out"
     filled.ok("export", str(out), "--prefix", "a")

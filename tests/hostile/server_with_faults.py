@@ -69,7 +69,7 @@ if __name__ == "__main__":
     for patched, name, value in (
         (runtime, "build_runtime", build_runtime),
         (app, "Guard", FaultyGuard),
-        (health, "STUCK_SECONDS", 1.5),
+        (health, "STUCK_SECONDS", 4.0),
     ):
         setattr(patched, name, value)
     if os.environ.pop("HOSTILE_HTTP", "") == "h11":

@@ -63,7 +63,7 @@ def test_a_batch_has_the_time_of_one_call(data: Any) -> None:
         batch = _calls("get_document", *[{"path": "x"}] * 3)
         started_s = time.perf_counter()
         answer = server.client.post("/mcp", json=batch, headers=_VERSION)
-        assert time.perf_counter() - started_s < 2
+        assert time.perf_counter() - started_s < 20
     texts = [envelope["result"]["content"][0]["text"] for envelope in answer.json()]
     assert [json.loads(text)["code"] for text in texts] == ["DEADLINE_EXCEEDED"] * 3
 

@@ -32,4 +32,4 @@ def test_slow_differences_leave_readers_for_others(server: Server) -> None:
         # A search needs a reader, which the bystander's small reads do not.
         found = server.client.get("/search", params={"query": "a19997"}).status_code
     assert (statuses, found) == ([200] * 8, 200)
-    assert time.perf_counter() - started_s < 20
+    assert time.perf_counter() - started_s < 40

@@ -15,6 +15,8 @@ from tests.hostile.peers import Peer, post_head
 
 GRACE_SECONDS = 3.0
 ENVIRONMENT = {"ZIBALDONE_SHUTDOWN_SECONDS_MAX": str(GRACE_SECONDS)}
+MACHINE_SECONDS = 15.0
+"""What a busy machine may add."""
 MIB = 1 << 20
 
 
@@ -27,10 +29,9 @@ def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FaultySer
 
 
 def ended(server: Server, seconds_max: float) -> None:
-    started_s = time.monotonic()
+    """The hanging work would hold it for a minute and more."""
     server.process.terminate()
-    assert server.process.wait(timeout=30) == 0
-    assert time.monotonic() - started_s < seconds_max
+    assert server.process.wait(timeout=seconds_max + MACHINE_SECONDS) == 0
     assert "Traceback" not in server.log()
 
 
@@ -62,7 +63,7 @@ def test_work_that_cannot_be_interrupted(server: FaultyServer, paths: Sequence[s
     for peer, path in zip(opened, paths, strict=True):
         peer.send(raw_request(path.encode()))
     time.sleep(0.5)
-    ended(server, GRACE_SECONDS + 1.5)
+    ended(server, GRACE_SECONDS)
     for peer in opened:
         peer.answer()
         peer.close()
@@ -74,7 +75,7 @@ def test_answers_that_are_not_read(server: FaultyServer) -> None:
     with Peer(server, small=True) as peer:
         peer.send(raw_request(b"/documents/large"))
         time.sleep(1)
-        ended(server, GRACE_SECONDS + 1.5)
+        ended(server, GRACE_SECONDS)
 
 
 def test_a_request_that_runs_is_answered_first(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from tests.drivers.raw import raw_request
 from tests.drivers.server import Server
 from tests.hostile.faulty import FaultyServer
 from tests.hostile.peers import Bystander, Peer, call, peers, post_head, resident_mib
+from zibaldone.limits import Limits
 
 MIB = 1 << 20
 SECONDS = 1.5
@@ -25,7 +26,7 @@ SECONDS = 1.5
 QUICK = {
     f"ZIBALDONE_{name}_SECONDS_MAX": str(SECONDS) for name in ("HEAD", "BODY", "WRITE", "IDLE")
 }
-CLOSED_SECONDS_MAX = SECONDS + 3
+CLOSED_SECONDS_MAX = SECONDS + 15
 
 
 @pytest.fixture(scope="module", params=["httptools", "h11"])
@@ -56,7 +57,7 @@ class TestTimeLimits:
     def test_a_head_that_trickles_in(self, quick: Server) -> None:
         with Bystander(quick), Peer(quick) as peer:
             head = b"GET /health HTTP/1.1\r\nhost: localhost\r\nx-a: " + b"a" * 1000
-            assert trickled(peer, head, 10) < CLOSED_SECONDS_MAX
+            assert trickled(peer, head, 20) < CLOSED_SECONDS_MAX
             assert peer.answer().status in (408, 0)
 
     @pytest.mark.parametrize("accept", [JSON, SSE])
@@ -64,7 +65,7 @@ class TestTimeLimits:
         with Bystander(quick), Peer(quick) as peer:
             body = call("list_documents", {"prefix": "x" * 1000})
             peer.send(post_head("/mcp", len(body), f"accept: {accept}"))
-            assert trickled(peer, body, 10) < CLOSED_SECONDS_MAX
+            assert trickled(peer, body, 20) < CLOSED_SECONDS_MAX
             assert peer.answer().status in (408, 0)
 
     def test_a_body_that_never_comes(self, quick: Server) -> None:
@@ -77,7 +78,7 @@ class TestTimeLimits:
         with Peer(quick) as peer:
             peer.send(post_head("/nowhere", 30 * MIB))
             peer.answer().refused(404, "NOT_FOUND")
-            end_s = time.monotonic() + 9
+            end_s = time.monotonic() + 30
             while peer.send(b"x" * 1000) and time.monotonic() < end_s:
                 time.sleep(0.05)
             assert time.monotonic() < end_s
@@ -91,16 +92,16 @@ class TestTimeLimits:
 
     def test_a_connection_in_use_is_not(self, quick: Server) -> None:
         with Peer(quick) as peer:
-            for _ in range(5):
+            for _ in range(10):
                 peer.send(b"GET /documents?limit=1 HTTP/1.1\r\nhost: localhost\r\n\r\n")
                 assert peer.answer().status == 200
-                time.sleep(0.7)
+                time.sleep(SECONDS / 5)  # far below the limit; together far above it
 
     def test_an_answer_that_is_not_read_is_dropped(self, quick: Server) -> None:
         with Bystander(quick), peers(quick, 4, small=True) as hostile:
             for peer in hostile:
                 peer.send(raw_request(b"/documents/large"))
-            time.sleep(CLOSED_SECONDS_MAX)
+            time.sleep(SECONDS + 3)
             for peer in hostile:
                 assert peer.read_to_end() < 6 * MIB, "what the system had taken, and no more"
 
@@ -130,6 +131,10 @@ class TestManyOfThem:
                     headers = (f"x-api-key: {key.secret}", f"accept: {accept}")
                     peer.send(post_head("/mcp", 1000, *headers) + b"{")
                 time.sleep(1)
+            refused = [peer for peer in hostile if peer.has_answer()]
+            assert len(refused) == 80 - Limits().requests_per_key_max
+            for peer in refused:
+                peer.answer().refused(429, "TOO_MANY_REQUESTS")
 
     def test_bodies_one_byte_short_take_bounded_memory(self, tmp_path: Path) -> None:
         data = tmp_path / "data"

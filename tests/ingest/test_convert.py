@@ -193,11 +193,12 @@ class TestHostileFiles:
 
     def test_the_event_loop_goes_on(self, run: Run) -> None:
         async def lag_beside(work: Coroutine[Any, Any, Any]) -> float:
+            """CPU time, which another process's work does not add to."""
             task, longest_s = asyncio.create_task(work), 0.0
             while not task.done():
-                before_s = time.monotonic()
+                before_s = time.thread_time()
                 await asyncio.sleep(0.01)
-                longest_s = max(longest_s, time.monotonic() - before_s)
+                longest_s = max(longest_s, time.thread_time() - before_s)
             with pytest.raises(TOO_SLOW):
                 task.result()
             return longest_s

@@ -118,3 +118,77 @@ def test_a_batch_is_kept_whole_or_not_at_all(store: Store) -> None:
     with pytest.raises(StorageFull):
         asyncio.run(store.write(LOCAL.tenant, fails_afterwards))
     assert asyncio.run(store.read(LOCAL.tenant, lambda reader: reader.documents.get("a"))) is None
+
+
+KNOWN_METADATA = {"a": 1, "deep": {"list": [1, 2], "flag": True}}
+
+CHANGES: dict[str, dict[str, object]] = {
+    "body": {"body": "other text"},
+    "title": {"title": "Other"},
+    "no title": {"title": ""},
+    "tags": {"tags": ("tag", "more")},
+    "order of tags": {"tags": ("b", "tag")},
+    "mime": {"mime": "text/markdown"},
+    "parent": {"parent_id": "elsewhere"},
+    "value in metadata": {"metadata": {**KNOWN_METADATA, "a": 2}},
+    "key in metadata": {"metadata": {**KNOWN_METADATA, "b": None, "c": 1}},
+    "no metadata": {"metadata": {}},
+    "deep in metadata": {"metadata": {"a": 1, "deep": {"list": [2, 1], "flag": True}}},
+    "number to true": {"metadata": {**KNOWN_METADATA, "a": True}},
+    "true to number": {"metadata": {"a": 1, "deep": {"list": [1, 2], "flag": 1}}},
+    "whole number to float": {"metadata": {**KNOWN_METADATA, "a": 1.0}},
+    "number to text": {"metadata": {**KNOWN_METADATA, "a": "1"}},
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+def test_a_change_of_one_field_alone_is_a_change(store: Store, change: dict[str, object]) -> None:
+    first = document("a", tags=("b", "tag"), metadata=KNOWN_METADATA)
+    if change == CHANGES["order of tags"]:
+        first = replace(first, tags=("tag", "b"))
+    import_all(store, Incoming(first))
+    (result,) = import_all(store, Incoming(replace(first, **change)))  # type: ignore[arg-type]
+    assert result.outcome == "updated"
+    after = stored(store, "a")
+    assert after.revision == first.revision + 1
+    (name, value), *_ = change.items()
+    if isinstance(value, dict):
+        value = {key: one for key, one in value.items() if one is not None}
+    assert repr(getattr(after, name)) == repr(value)
+    (again,) = import_all(store, Incoming(replace(first, **change)))  # type: ignore[arg-type]
+    assert (again.outcome, stored(store, "a").revision) == ("unchanged", after.revision)
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        {},
+        {"metadata": dict(reversed(KNOWN_METADATA.items()))},
+        {"metadata": {**KNOWN_METADATA, "none": None}},
+        {"created_at_us": LONG_AGO_US - 5},
+        {"updated_at_us": LONG_AGO_US + 5, "updated_by": "another"},
+        {"revision": 99},
+    ],
+    ids=str,
+)
+def test_what_is_no_content_is_no_change(store: Store, same: dict[str, object]) -> None:
+    first = document("a", metadata=KNOWN_METADATA)
+    import_all(store, Incoming(first))
+    before = stored(store, "a")
+    (result,) = import_all(store, Incoming(replace(first, **same)))  # type: ignore[arg-type]
+    assert result.outcome == "unchanged"
+    assert stored(store, "a") == before
+
+
+@pytest.mark.parametrize("has_labels", [True, False])
+@pytest.mark.parametrize("created_at_us", [LONG_AGO_US - 10**12, LONG_AGO_US + 10**12])
+def test_a_document_that_is_imported_again_keeps_when_it_was_created(
+    store: Store, has_labels: bool, created_at_us: int
+) -> None:
+    import_all(store, Incoming(document("a")))
+    newer = document("a", "newer text", created_at_us=created_at_us, revision=1)
+    (result,) = import_all(store, Incoming(newer, has_labels=has_labels))
+    after = stored(store, "a")
+    assert (result.outcome, after.body, after.revision) == ("updated", "newer text", 6)
+    assert after.created_at_us == LONG_AGO_US
+    assert after.updated_at_us > LONG_AGO_US + 1

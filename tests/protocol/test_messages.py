@@ -106,7 +106,9 @@ class TestSessions:
     @pytest.mark.requirement("X-03")
     def test_over_a_stream_too(self, mcp: Mcp) -> None:
         answer = mcp.rpc("initialize", accept=SSE)
+        assert answer.status_code == 200
         assert answer.headers["content-type"] == SSE_TYPE
+        assert "serverInfo" in envelope_of(answer)["result"]
         assert answer.headers["mcp-session-id"]
 
     @pytest.mark.requirement("X-03", "001/S.03")
@@ -339,6 +341,7 @@ class TestModernErrors:
         answer = modern.rpc("nope", accept=SSE)
         assert answer.status_code == 404
         assert answer.headers["content-type"] == JSON_TYPE
+        assert envelope_of(answer)["error"]["code"] == -32601
 
 
 class TestModernResults:

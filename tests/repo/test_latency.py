@@ -1,23 +1,51 @@
-"""The benchmark of the latency gates can be run and answers every row that is about latency.
+"""The latency gates of the seeds, on a small corpus, generously: four times the figure of a row.
 
-Whether a gate is met depends on the machine, so a benchmark says it and no test does.
+The figures themselves need a quiet machine, the whole corpus and a minute for each row: that is
+`python -m benchmarks.latency`, named as such in the manifest. A busy moment gets two more tries.
 """
 
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from benchmarks.latency import AIMS, measure
+from benchmarks.report import Finding
 
-ROOT = Path(__file__).resolve().parents[2]
-ROWS = (
+TIMES = 4.0
+TRIES = 3
+GATED = (
     *(f"7.2.{letter}" for letter in "abcdefghij"),
-    *("T11", "T12", "000/P1.05", "000/P1.06", "000/P1.07", "000/P1.13", "000/P2.03", "001/RG.2"),
+    *("T11", "T12", "000/P1.05", "000/P1.06", "000/P1.07", "000/P1.09", "000/P2.03", "001/RG.2"),
 )
+OBSERVED = ("000/P1.13",)
 _MEASURED = re.compile(r"\d+\.\d\d ms")
+
+
+def rows_of(found: Finding) -> list[str]:
+    return found.what.partition(":")[0].split()
+
+
+def best_of(tries: int) -> dict[str, Finding]:
+    """Of each line the lowest ratio that was seen."""
+    best: dict[str, Finding] = {}
+    for _ in range(tries):
+        for found in measure(quick=True):
+            before = best.get(found.what)
+            if before is None or ratio_of(found) < ratio_of(before):
+                best[found.what] = found
+        if max(map(ratio_of, gated(best))) <= TIMES:
+            break
+    return best
+
+
+def ratio_of(found: Finding) -> float:
+    assert found.ratio is not None
+    return found.ratio
+
+
+def gated(findings: dict[str, Finding]) -> list[Finding]:
+    return [found for found in findings.values() if not {*rows_of(found)} & {*OBSERVED}]
 
 
 @pytest.mark.requirement(
@@ -36,18 +64,19 @@ _MEASURED = re.compile(r"\d+\.\d\d ms")
     "000/P1.05",
     "000/P1.06",
     "000/P1.07",
+    "000/P1.09",
     "000/P1.13",
     "000/P2.03",
     "001/RG.2",
 )
-def test_every_row_is_measured_against_its_gate() -> None:
-    command = [sys.executable, "-m", "benchmarks.latency", "--quick"]
-    result = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, timeout=110, check=False
-    )
-    assert result.returncode == 0, result.stderr
-    lines = [line for line in result.stdout.splitlines() if _MEASURED.search(line)]
-    for row in ROWS:
-        about = [line for line in lines if row in line.partition(":")[0].strip("| ").split()]
-        assert about, f"nothing was measured for {row}"
-        assert all(re.search(r"\b(met|missed)\b", line) for line in about)
+@pytest.mark.timeout(300)
+def test_no_row_takes_four_times_its_figure() -> None:
+    findings = best_of(TRIES)
+    measured = {row for found in findings.values() for row in rows_of(found)}
+    assert measured == {*GATED, *OBSERVED}
+    assert all(_MEASURED.search(found.ours) for found in findings.values())
+    too_slow = [
+        f"{found.what}: {found.ours}" for found in gated(findings) if ratio_of(found) > TIMES
+    ]
+    assert too_slow == []
+    assert len([found for found in findings.values() if "000/P1.13" in rows_of(found)]) == len(AIMS)

@@ -100,7 +100,7 @@ class TestUnifiedDiff:
         numbers = [str(n) for n in range(lines)]
         chance = random.Random(1)
         shuffled = ["\n".join(chance.sample(numbers, lines)) for _ in range(2)]
-        started_s = time.perf_counter()
+        started_s = time.thread_time()
         for before, after in (cycled, shuffled):
             unified_diff(before, after, "a", "b")
-        assert time.perf_counter() - started_s < 10
+        assert time.thread_time() - started_s < 10

@@ -52,10 +52,10 @@ def test_what_is_no_json_is_refused(data: bytes) -> None:
 @pytest.mark.parametrize("part", [b"[],", b'"",', b"0,", b'{"a":0},', b'"\\"",'], ids=bytes.decode)
 def test_many_values_are_refused_in_no_time(part: bytes) -> None:
     data = b"[" + part * (16_000_000 // len(part)) + b"0]"
-    started_s = time.perf_counter()
+    started_s = time.thread_time()
     with pytest.raises(LimitExceeded):
         load_json(data)
-    assert time.perf_counter() - started_s < 2
+    assert time.thread_time() - started_s < 3
 
 
 @pytest.mark.parametrize("text", ["a,b,", '"quoted" ', "[x](y) ", "\\\\ "])

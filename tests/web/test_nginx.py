@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import re
 import statistics
 import time
@@ -32,8 +31,6 @@ from tests.drivers.nginx import CONFIGURATION, HOST, Nginx
 from tests.drivers.server import Server
 from tests.drivers.slow_host import SlowHost
 from tests.drivers.urls import at, refusal
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +90,14 @@ def test_sse_through_the_proxy(edge: Edge) -> None:
 @pytest.mark.requirement("001/PR.3")
 def test_json_wins_the_tie_through_the_proxy(edge: Edge) -> None:
     answer = edge.mcp(edge.token_path).rpc("tools/list", accept=BOTH)
+    assert answer.status_code == 200
     assert answer.headers["Content-Type"] == JSON_TYPE
     assert len(envelope_of(answer)["result"]["tools"]) == 8
 
 
 @pytest.mark.requirement("000/U14", "000/GN.07")
 def test_an_sse_answer_arrives_whole(edge: Edge) -> None:
-    """How soon it begins is shown by `pytest -rP`: a few milliseconds where the seed wants 50."""
+    """And begins soon: the seed wants 50 ms, a machine that is busy gets four times that."""
     body = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
     headers = {"Content-Type": JSON, "Accept": SSE}
     direct = Mcp(edge.server.client, edge.token_path).post(body, accept=SSE).content
@@ -114,7 +112,7 @@ def test_an_sse_answer_arrives_whole(edge: Edge) -> None:
             first_byte_ms.append((time.perf_counter() - started_s) * 1000)
             received += b"".join(pieces)
         assert received == direct
-    _log.warning("first byte: median %.1f ms", statistics.median(first_byte_ms))
+    assert statistics.median(first_byte_ms) < 4 * 50
 
 
 @pytest.mark.requirement("000/U14", "000/GN.07", "000/GN.09")

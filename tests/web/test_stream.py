@@ -108,7 +108,9 @@ def test_in_the_modern_era_too(mcp: Mcp, host: SlowHost) -> None:
 def test_the_headers_of_a_stream_that_reports(mcp: Mcp, host: SlowHost) -> None:
     host.release.set()
     with start(mcp, ingest(host.url, "progress/headers", "t")) as answer:
-        answer.read()
+        frames = frames_of(answer.read())
+    assert answer.status_code == 200
+    assert "result" in frames[-1]
     assert answer.headers["content-type"] == SSE_TYPE
     assert answer.headers["cache-control"] == "no-cache, no-transform"
     assert answer.headers["x-accel-buffering"] == "no"
@@ -128,7 +130,9 @@ def test_without_a_token_a_long_call_is_one_frame(mcp: Mcp, host: SlowHost) -> N
 def test_without_a_token_and_with_both_types_it_is_json(mcp: Mcp, host: SlowHost) -> None:
     host.release.set()
     answer = mcp.post(ingest(host.url, "progress/json"), accept=BOTH)
+    assert answer.status_code == 200
     assert answer.headers["content-type"] == JSON_TYPE
+    assert text_of(envelope_of(answer)["result"])["id"] == "progress/json"
 
 
 def test_a_client_that_takes_no_stream_gets_none(mcp: Mcp, host: SlowHost) -> None:

@@ -11,17 +11,12 @@ from dataclasses import dataclass
 
 from zibaldone.embed.port import Embedder, Vectors
 from zibaldone.errors import ZibaldoneError
+from zibaldone.limits import QUERY_EMBEDS_MAX, QUERY_EMBEDS_WAITING_MAX
 
 _log = logging.getLogger("zibaldone.find")
 
 _CACHED_MAX = 512
 """Agents repeat themselves, and pages of one search ask for the same vector."""
-
-_RUNNING_MAX = 8
-"""Texts embedded at once."""
-
-_WAITING_MAX = 256
-"""Texts that wait for that. When a model hangs, no more are kept than there can be requests."""
 
 NO_MODEL = "No embedding model is installed."
 SLOW = "The embedding model is slow at the moment."
@@ -84,13 +79,13 @@ class QueryVectors:
                 return known
             if (asked := self._asked.get(text)) is not None:
                 return asked
-            if len(self._waiting) >= _WAITING_MAX:
+            if len(self._waiting) >= QUERY_EMBEDS_WAITING_MAX:
                 return None
             future = self._asked[text] = Future()
             # From now on a caller that is cancelled cannot cancel it for the others.
             future.set_running_or_notify_cancel()
             self._waiting.append(text)
-            if self._threads < _RUNNING_MAX:
+            if self._threads < QUERY_EMBEDS_MAX:
                 self._threads += 1
                 # A daemon: a server does not wait, at its end, for a model that hangs.
                 threading.Thread(

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+import orjson
+
 from zibaldone.errors import InvalidArgument, RequestError
 from zibaldone.keep.commit import Actor, commit, vector_status
 from zibaldone.keep.metadata import merged
@@ -182,7 +184,8 @@ def _content_of(document: Document) -> tuple[object, ...]:
         document.tags,
         document.mime,
         document.parent_id,
-        document.metadata,
+        # As JSON: for Python 1, 1.0 and True are equal.
+        orjson.dumps(document.metadata, option=orjson.OPT_SORT_KEYS),
         document.is_live,
     )
 

@@ -7,6 +7,9 @@ from typing import Any, TypeVar
 
 import orjson
 
+_CHARACTER_BYTES_MAX = 6
+"""In JSON, for a control character."""
+
 I = TypeVar("I", bound=Mapping[str, Any])  # noqa: E741
 
 
@@ -22,10 +25,17 @@ def fit_items(items: Sequence[I], bytes_max: int) -> list[I]:
 
 def fit_text(text: str, bytes_max: int) -> str:
     """As much of a text, from its start, as fits when it is written as JSON."""
-    while text and (size := len(orjson.dumps(text))) > bytes_max:
-        # By its average first, then in small steps: what is left may be denser.
-        text = text[: min(len(text) * bytes_max // size, len(text) - 1)]
-    return text
+    written = orjson.dumps(text)
+    if len(written) <= bytes_max:
+        return text
+    end = bytes_max - 1  # for the quote
+    for cut in range(end, max(end - _CHARACTER_BYTES_MAX, 0), -1):
+        try:
+            fitting: str = orjson.loads(written[:cut] + b'"')
+        except orjson.JSONDecodeError:  # the cut is inside a character
+            continue
+        return fitting
+    return ""
 
 
 def size_bytes(item: Mapping[str, Any]) -> int:

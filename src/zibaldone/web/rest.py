@@ -20,7 +20,7 @@ from zibaldone.errors import (
     NotFound,
     NotImplementedYet,
 )
-from zibaldone.limits import REVISION_MAX
+from zibaldone.limits import ECHO_CHARS_MAX, REVISION_MAX
 from zibaldone.tools.call import call_tool
 from zibaldone.tools.catalogue import Catalogue
 from zibaldone.tools.spec import AnyTool, Call, Runtime
@@ -248,7 +248,8 @@ def _query(scope: HttpScope) -> dict[str, Any]:
     arguments: dict[str, Any] = {}
     for name, value in pairs:
         if name in arguments:
-            raise BadRequest(f"{name!r} is given twice in the query string.", field=name)
+            shown = name[:ECHO_CHARS_MAX]
+            raise BadRequest(f"{shown!r} is given twice in the query string.", field=shown)
         arguments[name] = value
     return arguments
 

@@ -66,4 +66,4 @@ def test_a_long_document_costs_no_more_than_a_short_one(kept: Kept) -> None:
         return min(work() for _ in range(30))
 
     short, long = seconds("short"), seconds("long")
-    assert long < 3 * short + 0.0005
+    assert long < 4 * short + 0.002, "reading and unpacking it takes ten milliseconds"

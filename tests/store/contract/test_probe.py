@@ -16,7 +16,7 @@ from zibaldone.limits import PROBE_SECONDS_MAX, Limits
 from zibaldone.store.port import ProbeResult, Store
 from zibaldone.store.upkeep import PendingLag
 
-MACHINE_SECONDS_MAX = 5.0
+MACHINE_SECONDS_MAX = 30.0
 """What a busy machine may add."""
 
 

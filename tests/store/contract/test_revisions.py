@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.store.backends import Backend
 from tests.store.kept import Kept
+from zibaldone.keep import commit
 from zibaldone.model.document import Revision
+from zibaldone.model.instant import now_us
+
+DAY_US = 86_400_000_000
 
 
 def revisions(kept: Kept, path: str, **more: int | None) -> list[Revision]:
@@ -71,10 +77,19 @@ def test_a_long_history_is_small_beside_its_bodies(kept: Kept, backend: Backend)
     assert kept_bytes * 10 < len(body) * 5
 
 
-def test_instants_of_a_history_never_step_back(kept: Kept) -> None:
+def test_instants_of_a_history_never_step_back(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though the clock does: to and fro by a day, a microsecond, not at all."""
+    start_us = now_us()
+    steps_us = [0, -DAY_US, -DAY_US, 5, 4, 5, 5, 6, DAY_US, DAY_US - 1, -5 * DAY_US, DAY_US, 7]
+    clock = iter(steps_us)
+    monkeypatch.setattr(commit, "now_us", lambda: start_us + next(clock))
     kept.create("a")
-    for number in range(20):
+    for number in range(len(steps_us) - 3):
         kept.update("a", body=str(number))
+    kept.delete("a")
+    kept.create("a", "again")
     instants = [revision.written_at_us for revision in revisions(kept, "a")]
+    assert len(instants) == len(steps_us) - 1
     assert instants == sorted(set(instants), reverse=True)
     assert kept.known("a").updated_at_us > instants[0]
+    assert next(clock, None) is None, "the clock was asked each time"

@@ -118,7 +118,7 @@ class TestOpening:
         for number in ("0", "many", "100000"):
             error = refusal(f"{url}&connections_max={number}")
             assert "connections_max must be a whole number" in error.message
-        PostgresStore(f"{url}&connections_max=4", Limits()).close()
+        PostgresStore(f"{url}&connections_max=6", Limits()).close()
 
     def test_pgvector_that_only_a_superuser_may_add(self, databases: Databases) -> None:
         made = databases.create(empty=True)

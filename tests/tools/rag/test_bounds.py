@@ -126,7 +126,8 @@ def test_candidates_are_bounded(crowded: Mcp) -> None:
 def test_a_search_of_all_sources_stays_within_its_budget(crowded: Mcp, tool: str) -> None:
     answer = crowded.call(tool, **asking(tool, "needle part", k=50))
     assert len(answer["results"]) == 50
-    assert answer["stats"]["ms"] <= 2_000
+    assert "note" not in answer, "no leg was left out for want of time"
+    assert answer["stats"]["ms"] <= 4 * 2_000
 
 
 @pytest.mark.requirement("RAG-04")

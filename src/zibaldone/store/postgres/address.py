@@ -12,7 +12,7 @@ from psycopg import conninfo
 from zibaldone.errors import ConfigurationError
 
 CONNECTIONS_DEFAULT = 16
-CONNECTIONS_MIN = 4
+CONNECTIONS_MIN = 6
 CONNECTIONS_MAX = 500
 
 _DEFAULTS = {

@@ -9,11 +9,7 @@ import apsw
 import orjson
 
 from zibaldone.access.principal import Tenant
-from zibaldone.limits import (
-    LEXICAL_ENOUGH,
-    LEXICAL_EXACT_CHUNKS_MAX,
-    LEXICAL_RANKED_MAX,
-)
+from zibaldone.limits import LEXICAL_ENOUGH, Limits
 from zibaldone.model.query import NO_FILTER, Filter, Query
 from zibaldone.store import rows, statements
 from zibaldone.store.port import Scored
@@ -28,9 +24,11 @@ _SQL = statements.load("zibaldone.store.sqlite", "lexical.sql")
 
 
 class Lexical:
-    def __init__(self, raw: apsw.Connection, tenant: Tenant) -> None:
+    def __init__(self, raw: apsw.Connection, tenant: Tenant, limits: Limits) -> None:
         self._raw = raw
         self._tenant = tenant
+        self._exact_max = limits.keyword_exact_chunks_max
+        self._ranked_max = limits.keyword_ranked_chunks_max
 
     def search(
         self,
@@ -44,7 +42,7 @@ class Lexical:
         values = filter_values(self._tenant, wanted)
         if query.is_empty or values is None:
             return []
-        if self._newest_chunk() <= LEXICAL_EXACT_CHUNKS_MAX:
+        if self._newest_chunk() <= self._exact_max:
             return self._best(to_fts5(query), values, limit, offset)
         last = offset + limit
         hits = self._best_in_tiers(query, values, last, last if enough is None else enough)
@@ -62,7 +60,7 @@ class Lexical:
         self, query: Query, values: dict[str, Any], limit: int, enough: int
     ) -> list[Scored]:
         """The order depends on the query and the filter alone, so that pages fit together."""
-        *narrow, everything = tiers(query, self._chunks_with, LEXICAL_RANKED_MAX)
+        *narrow, everything = tiers(query, self._chunks_with, self._ranked_max)
         scores: dict[int, float] = {}
         for tier in narrow:
             fetched = max(limit, LEXICAL_ENOUGH) + len(scores)
@@ -80,7 +78,7 @@ class Lexical:
         return best[:limit]
 
     def _chunks_with(self, match: str) -> int:
-        limit = LEXICAL_RANKED_MAX + 1
+        limit = self._ranked_max + 1
         row = self._raw.execute(_SQL["chunks_with"], {"match": match, "limit": limit}).fetchone()
         return 0 if row is None else int(row[0])
 

@@ -36,6 +36,7 @@ class ProbeThread:
 
     def __init__(self, path: Path, writer: WriterThread) -> None:
         self._path = path
+        self._identity = _identity_of(path)
         self._writer = writer
         self._waiting: deque[_Waiting] = deque()
         self._added = threading.Semaphore(0)
@@ -92,6 +93,12 @@ class ProbeThread:
         if self._connection is None:
             self._connection = Connection(self._path, wait_seconds_max=PROBE_SECONDS_MAX / 2)
             self._connection.raw.execute("PRAGMA cache_size = 10").fetchall()
+        if _identity_of(self._path) != self._identity:
+            raise StorageUnavailable(
+                f"{self._path.name} was replaced while it was in use. Restart the server."
+            )
+        # Without what it still has in memory: the file itself is tried.
+        self._connection.raw.execute("PRAGMA shrink_memory").fetchall()
         result = self._connection.read(work, PROBE_SECONDS_MAX)
         return ProbeResult(result, self._refused_write(self._connection))
 
@@ -111,6 +118,12 @@ class ProbeThread:
         if free_bytes < _ROOM_BYTES:
             return StorageFull(f"The disk of {self._path.name} is full.")
         return None
+
+
+def _identity_of(path: Path) -> tuple[int, int]:
+    with file_errors(path):
+        found = path.stat()
+    return found.st_dev, found.st_ino
 
 
 def _try_writing(connection: Connection) -> None:

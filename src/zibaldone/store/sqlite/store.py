@@ -52,11 +52,13 @@ class Session:
         raw: apsw.Connection,
         tenant: Tenant,
         memory: VectorMemory,
+        limits: Limits,
         quotas: Quotas = NO_QUOTAS,
     ) -> None:
         self._raw = raw
         self._tenant = tenant
         self._memory = memory
+        self._limits = limits
         self.documents = Documents(
             raw, tenant, quotas
         )  # the one part that nearly every caller needs
@@ -71,7 +73,7 @@ class Session:
 
     @cached_property
     def lexical(self) -> Lexical:
-        return Lexical(self._raw, self._tenant)
+        return Lexical(self._raw, self._tenant, self._limits)
 
     @cached_property
     def vectors(self) -> Vectors:
@@ -138,7 +140,7 @@ class SqliteStore:
         seconds = self._limits.query_seconds_max if seconds_max is None else seconds_max
         if is_small:
             return self._quick.read(
-                lambda raw: work(Session(raw, tenant, self._memory)),
+                lambda raw: work(Session(raw, tenant, self._memory, self._limits)),
                 min(seconds, _QUICK_SECONDS_MAX),
             )
         return await self._read_snapshot(tenant, work, seconds)
@@ -148,13 +150,13 @@ class SqliteStore:
     ) -> T:
         return await self._readers.run(
             lambda connection: connection.read(
-                lambda raw: work(Session(raw, tenant, self._memory)), seconds_max
+                lambda raw: work(Session(raw, tenant, self._memory, self._limits)), seconds_max
             )
         )
 
     async def write(self, tenant: Tenant, work: Callable[[Writer], T]) -> T:
         submitted = self._writer.submit(
-            lambda raw: work(Session(raw, tenant, self._memory, self._quotas))
+            lambda raw: work(Session(raw, tenant, self._memory, self._limits, self._quotas))
         )
         return await _outcome(submitted)
 

@@ -51,7 +51,10 @@ def tiers(query: Query, chunks_with: Callable[[str], int], ranked_max: int) -> l
 def _parted(
     groups: Groups, chunks_with: Callable[[str], int], ranked_max: int
 ) -> tuple[Groups, Groups]:
-    """The rarest that are together in few enough chunks, and the others, rarest first."""
+    """The rarest that are together in few enough chunks, and the others, rarest first.
+
+    Those in more than `ranked_max` chunks are not counted any further: they keep their order.
+    """
     counts = {group: chunks_with(" OR ".join(group)) for group in groups}
     by_count = sorted(groups, key=lambda group: counts[group])
     left = ranked_max
