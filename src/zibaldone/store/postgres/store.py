@@ -51,10 +51,15 @@ class Session:
     """The tables as one caller may see them, in one transaction. It serves as Reader and Writer."""
 
     def __init__(
-        self, transaction: Transaction, tenant: Tenant, quotas: Quotas = NO_QUOTAS
+        self,
+        transaction: Transaction,
+        tenant: Tenant,
+        limits: Limits,
+        quotas: Quotas = NO_QUOTAS,
     ) -> None:
         self._transaction = transaction
         self._tenant = tenant
+        self._limits = limits
         self.documents = Documents(transaction, tenant, quotas)
 
     @cached_property
@@ -67,7 +72,7 @@ class Session:
 
     @cached_property
     def lexical(self) -> Lexical:
-        return Lexical(self._transaction, self._tenant)
+        return Lexical(self._transaction, self._tenant, self._limits)
 
     @cached_property
     def vectors(self) -> Vectors:
@@ -125,14 +130,14 @@ class PostgresStore:
     ) -> T:
         seconds = self._limits.query_seconds_max if seconds_max is None else seconds_max
         return await self._readers.run(
-            lambda transaction: work(Session(transaction, tenant)),
+            lambda transaction: work(Session(transaction, tenant, self._limits)),
             scopes.of_namespace(tenant.namespace),
             min(seconds, _SMALL_SECONDS_MAX) if is_small else seconds,
         )
 
     async def write(self, tenant: Tenant, work: Callable[[Writer], T]) -> T:
         return await self._writers.run(
-            lambda transaction: work(Session(transaction, tenant, self._quotas)),
+            lambda transaction: work(Session(transaction, tenant, self._limits, self._quotas)),
             scopes.of_namespace(tenant.namespace),
             to_the_end=True,
         )

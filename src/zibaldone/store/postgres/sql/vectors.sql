@@ -1,6 +1,6 @@
 -- name: model
--- A model by its identity, the schema of pgvector, and how many chunks and documents the namespace
--- has, about.
+-- A model by its identity, and the schema of pgvector.
+-- Then how many chunks and documents the namespace has, about.
 SELECT m.model_id, m.dimensions,
        (SELECT extnamespace::regnamespace::text FROM pg_extension WHERE extname = 'vector'),
        (SELECT coalesce(sum(s.chunks), 0)::bigint FROM zibaldone.segments s
@@ -23,8 +23,8 @@ ORDER BY o.vector::public.halfvec(/*dimensions*/1) OPERATOR(public.<=>) %(vector
 LIMIT %(limit)s;
 
 -- name: nearest_of_few
--- The nearest vectors whose documents pass a filter, all of them compared, if these are few: how many
--- there are comes with each. Where they are more, that is all that comes.
+-- The nearest vectors whose documents pass a filter, all of them compared, if these are few.
+-- How many documents there are comes with each. Where they are more, that is all that comes.
 -- The marked query is replaced by `eligible.documents`.
 WITH eligible AS MATERIALIZED (
     SELECT document_key FROM (/*eligible*/VALUES (0::bigint)) d (document_key)
