@@ -24,18 +24,22 @@ LIMIT %(limit)s;
 
 -- name: nearest_of_few
 -- The nearest vectors whose documents pass a filter, all of them compared, if these are few.
--- How many documents there are comes with each. Where they are more, that is all that comes.
+-- How many there are comes with each. Where they are more, that is all that comes.
 -- The marked query is replaced by `eligible.documents`.
 WITH eligible AS MATERIALIZED (
     SELECT document_key FROM (/*eligible*/VALUES (0::bigint)) d (document_key)
-    LIMIT %(documents_max)s + 1
+    LIMIT %(vectors_max)s + 1
+), counted AS MATERIALIZED (
+    SELECT count(*) AS vectors FROM (
+        SELECT 1 FROM eligible JOIN zibaldone.vectors v USING (document_key)
+        WHERE v.model_id = /*model_id*/1 LIMIT %(vectors_max)s + 1) few
 )
-SELECT e.documents, n.chunk_key, n.cosine
-FROM (SELECT count(*) AS documents FROM eligible) e LEFT JOIN LATERAL (
+SELECT counted.vectors, n.chunk_key, n.cosine
+FROM counted LEFT JOIN LATERAL (
     SELECT v.chunk_key, 1 - (v.vector::public.halfvec(/*dimensions*/1)
                              OPERATOR(public.<=>) %(vector)s::public.halfvec) AS cosine
     FROM eligible JOIN zibaldone.vectors v USING (document_key)
-    WHERE e.documents <= %(documents_max)s AND v.namespace = %(namespace)s
+    WHERE counted.vectors <= %(vectors_max)s AND v.namespace = %(namespace)s
       AND v.model_id = /*model_id*/1
     ORDER BY cosine DESC, v.chunk_key LIMIT %(limit)s
 ) n ON true;
