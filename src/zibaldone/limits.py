@@ -252,6 +252,9 @@ LEXICAL_LOOKED_AT_MAX = 20_000
 """Chunks that are looked at for a phrase at first; and for a filter, before all that pass it are
 listed instead."""
 
+LEXICAL_WISHED_MAX = 5_000
+"""The same for a quotation that is only wished for."""
+
 RAG_RESPONSE_BYTES_MAX = 5_000_000
 """One answer of a rag tool, as JSON. Over MCP that JSON is sent as text, which escapes its quotes,
 and to newer clients a second time as structured content."""

@@ -82,10 +82,18 @@ def added_up(entries: Entries) -> Entries:
     return Entries(keys, entries.lengths[first], _sums(places, entries.counts, len(keys)))
 
 
+def only(entries: Entries, keys: Keys) -> Entries:
+    """Those of these chunks."""
+    return _chosen(entries, np.isin(entries.keys, keys))
+
+
 def without(entries: Entries, keys: Keys) -> Entries:
     """Those of other chunks."""
-    others = ~np.isin(entries.keys, keys)
-    return Entries(entries.keys[others], entries.lengths[others], entries.counts[others])
+    return _chosen(entries, ~np.isin(entries.keys, keys))
+
+
+def _chosen(entries: Entries, places: npt.NDArray[np.bool_]) -> Entries:
+    return Entries(entries.keys[places], entries.lengths[places], entries.counts[places])
 
 
 def _sums(places: Keys, values: Floats, length: int) -> Floats:
