@@ -32,7 +32,13 @@ from zibaldone.store.postgres import bm25
 from zibaldone.store.postgres.asked import Asked, Group, Part, Together
 from zibaldone.store.postgres.bm25 import Corpus, Entries, Ranking
 from zibaldone.store.postgres.connection import Transaction
-from zibaldone.store.postgres.eligible import all_eligible, eligible_chunks, filter_values
+from zibaldone.store.postgres.eligible import (
+    all_eligible,
+    eligible_chunks,
+    filter_values,
+    is_open,
+    present_chunks,
+)
 from zibaldone.store.tenants import range_values
 from zibaldone.text.normalize import prefix_end
 
@@ -68,7 +74,8 @@ class Lexical:
             return []
         asked = Asked.of(query)
         index = _Index(self._transaction, self._tenant.namespace)
-        walk = _Walk(self._transaction, index, values, asked.unwanted)
+        has_all = is_open(self._tenant, wanted)
+        walk = _Walk(self._transaction, index, values, asked.unwanted, has_all=has_all)
         last = offset + limit
         bounds = _Bounds(
             self._entries_max, LEXICAL_REFINED_MAX, LEXICAL_LOOKED_AT_MAX, LEXICAL_WISHED_MAX
@@ -340,25 +347,18 @@ class _Found:
         read = [self._entries[part] for part in dict.fromkeys(single) if part in self._entries]
         if not read:
             return
-        keys = reduce(np.intersect1d, (entries.keys for entries in read))
-        words = Ranking.adding([(e.keys, self._corpus.scores(e, 1.0)) for e in read]).of(keys)
+        words = bm25.shared(read, self._corpus)
         is_required = self._asked.is_required(phrase)
         bound = self._bounds.looked_at if is_required else self._bounds.wished
         looked_at = words.best(bound)
         self.is_cut |= len(looked_at) < len(words)
         meeting = looked_at.of(self._index.meeting(looked_at.keys, phrase.tsquery))
-        self._chunks_with[phrase] = len(meeting) * len(keys) / max(1, len(looked_at))
-        self._entries[phrase] = self._counted(phrase, meeting, read[0])
-
-    def _counted(self, phrase: Part, meeting: Ranking, of_term: Entries) -> Entries:
-        """How often they have it: counted in the best of them, once in others."""
-        best = meeting.best(self._bounds.refined).keys
-        counts = _phrase_counts(phrase, self._index, best)
-        order = np.argsort(of_term.keys)
-        places = order[np.searchsorted(of_term.keys, meeting.keys, sorter=order)]
-        return Entries(
+        self._chunks_with[phrase] = len(meeting) * len(words) / max(1, len(looked_at))
+        best = meeting.best(self._bounds.refined)
+        counts = _phrase_counts(phrase, self._index, best.keys)
+        self._entries[phrase] = Entries(
             meeting.keys,
-            of_term.lengths[places],
+            bm25.only(read[0], meeting.keys).by_key().lengths,
             np.array([counts.get(key, 1) for key in meeting.keys.tolist()], np.float64),
         )
 
@@ -394,7 +394,10 @@ class _Walk:
         index: _Index,
         values: dict[str, Any],
         unwanted: str | None,
+        *,
+        has_all: bool,
     ) -> None:
+        self._has_all = has_all
         self._transaction = transaction
         self._index = index
         self._values = values
@@ -428,8 +431,16 @@ class _Walk:
         listed = keys.tolist()
         passing = set(listed)
         if not is_eligible:
-            passing = eligible_chunks(self._transaction, self._values, listed)
+            passing = self._eligible(listed)
         if self._unwanted and passing:
             left = np.array(sorted(passing), np.int64)
             passing -= set(self._index.meeting(left, self._unwanted).tolist())
         return passing
+
+    def _eligible(self, keys: list[int]) -> set[int]:
+        if self._has_all:
+            present = present_chunks(self._transaction, self._values, keys)
+            if present is not None:
+                return present
+            self._has_all = False
+        return eligible_chunks(self._transaction, self._values, keys)
