@@ -38,7 +38,7 @@ def post(transaction: Transaction) -> bool:
     transaction.defer(*_SETTINGS)
     transaction.defer(_SQL["post"], {"limit": _POSTED_MAX})
     transaction.defer(_SQL["subtract"], {"limit": _REMOVED_MAX})
-    return bool(transaction.value(_SQL["has_unposted"]))
+    return bool(transaction.value(_SQL["has_more"]))
 
 
 def tidy(transaction: Transaction) -> bool:
