@@ -16,7 +16,6 @@ from tests.drivers.postgres import databases
 from zibaldone.limits import Limits
 from zibaldone.store.open import DATABASE_NAME, open_store, store_url
 from zibaldone.store.port import Store
-from zibaldone.store.postgres.store import PostgresStore
 
 
 class Backend(Protocol):
@@ -109,7 +108,7 @@ class Postgres:
         return self._places()["url"]
 
     def open(self, limits: Limits) -> Store:
-        return PostgresStore(self.url, limits)
+        return open_store(self.url, limits)
 
     @contextmanager
     def connection(self) -> Iterator[psycopg.Connection]:

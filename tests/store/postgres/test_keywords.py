@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import cast
 
+import psycopg
 import pytest
 
 from tests.store.backends import Postgres
@@ -333,3 +336,24 @@ def test_damage_of_the_keyword_index_is_told(quiet: Kept, tables: Postgres) -> N
         "miscounted",
     ):
         assert what in told, problems
+
+
+def test_a_damaged_index_is_made_anew_as_the_documentation_says(
+    quiet: Kept, tables: Postgres
+) -> None:
+    page = Path(__file__).parents[3] / "docs" / "explain" / "postgresql.md"
+    (script,) = re.findall(r"```sql\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    for number in range(5):
+        quiet.create(f"d/{number}", f"zebra number{number}", AWAY if number == 4 else EVERYTHING)
+    post_all(quiet.store)
+    quiet.delete("d/0")
+    expected = quiet.scored("zebra number2")
+    tables.execute("DELETE FROM postings")
+    assert quiet.scored("zebra number2") == []
+    with psycopg.connect(tables.url, autocommit=True) as connection:
+        connection.execute(script.encode())
+    assert quiet.found("zebra") == {"d/1", "d/2", "d/3"}
+    post_all(quiet.store)
+    assert quiet.scored("zebra number2") == expected
+    assert quiet.found("zebra", AWAY) == {"d/4"}
+    require_sound(quiet, tables)
