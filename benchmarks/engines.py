@@ -51,23 +51,20 @@ def search(store: Store, tenant: Tenant, words: str) -> Ranked:
     return asyncio.run(store.read(tenant, look))
 
 
-def compare(found: RetrievalSet, postgres: Store) -> str:
+def compare(found: RetrievalSet, embedded: Store, postgres: Store) -> str:
     tenant = Tenant(f"benchmark-{found.name}")
-    with tempfile.TemporaryDirectory() as folder:
-        embedded = open_store(store_url(Path(folder)), Limits())
-        fill(embedded, tenant, found)
-        fill(postgres, tenant, found)
-        gains, differing, largest = [0.0, 0.0], 0, 0.0
-        for name, words in found.queries.items():
-            both = [search(store, tenant, words) for store in (embedded, postgres)]
-            for number, ranked in enumerate(both):
-                ids = list(dict.fromkeys(document for document, _, _ in ranked))
-                gains[number] += ndcg(ids, found.relevant[name]) / len(found.queries)
-            ours, theirs = ({chunk: score for _, chunk, score in ranked} for ranked in both)
-            differing += list(ours) != list(theirs)
-            shared = ours.keys() & theirs.keys()
-            largest = max([largest, *(abs(ours[chunk] - theirs[chunk]) for chunk in shared)])
-        embedded.close()
+    fill(embedded, tenant, found)
+    fill(postgres, tenant, found)
+    gains, differing, largest = [0.0, 0.0], 0, 0.0
+    for name, words in found.queries.items():
+        both = [search(store, tenant, words) for store in (embedded, postgres)]
+        for number, ranked in enumerate(both):
+            ids = list(dict.fromkeys(document for document, _, _ in ranked))
+            gains[number] += ndcg(ids, found.relevant[name]) / len(found.queries)
+        ours, theirs = ({chunk: score for _, chunk, score in ranked} for ranked in both)
+        differing += list(ours) != list(theirs)
+        shared = ours.keys() & theirs.keys()
+        largest = max([largest, *(abs(ours[chunk] - theirs[chunk]) for chunk in shared)])
     return (
         f"| {found.name} | {gains[0]:.4f} | {gains[1]:.4f} | "
         f"{differing} of {len(found.queries)} | {largest:.0e} |"
@@ -83,10 +80,15 @@ def main() -> None:
     given = parser.parse_args()
     print("| nDCG@10 | embedded | PostgreSQL | lists that differ | largest difference of a score |")
     print("|---|---|---|---|---|")
-    postgres = open_store(given.postgres, Limits())
-    for name in given.sets.split(","):
-        print(compare(read_set(given.data / name, given.queries), postgres), flush=True)
-    postgres.close()
+    with tempfile.TemporaryDirectory() as folder:
+        # Words are counted over all namespaces, so both hold the same ones.
+        embedded = open_store(store_url(Path(folder)), Limits())
+        postgres = open_store(given.postgres, Limits())
+        for name in given.sets.split(","):
+            found = read_set(given.data / name, given.queries)
+            print(compare(found, embedded, postgres), flush=True)
+        postgres.close()
+        embedded.close()
 
 
 if __name__ == "__main__":
