@@ -132,6 +132,7 @@ def test_what_is_far_away_is_found_if_nothing_else_passes(
 ) -> None:
     """The index gives up before it comes there."""
     monkeypatch.setattr(vectors, "_LOOKED_AT_MAX", 50)
+    monkeypatch.setattr(vectors, "_LIST_MAX", 40)
     query = ROWS[0]
     order = np.argsort(ROWS @ query)
     fill(kept, tables, ROWS[order[::-1]])  # the second half is far from the query

@@ -6,8 +6,10 @@ SELECT m.model_id, m.dimensions,
        (SELECT coalesce(sum(s.chunks), 0)::bigint FROM zibaldone.segments s
         WHERE s.namespace = %(namespace)s)
        + (SELECT count(*) FROM zibaldone.unposted u WHERE u.namespace = %(namespace)s),
-       (SELECT coalesce(sum(u.documents), 0)::bigint FROM zibaldone.usage u
-        WHERE u.namespace = %(namespace)s)
+       (SELECT coalesce(sum(u.documents), 0)::bigint FROM (
+            SELECT documents FROM zibaldone.usage WHERE namespace = %(namespace)s
+            UNION ALL
+            SELECT documents FROM zibaldone.usage_changes WHERE namespace = %(namespace)s) u)
 FROM zibaldone.models m WHERE m.identity = %(identity)s;
 
 -- name: nearest
