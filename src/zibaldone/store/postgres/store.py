@@ -171,16 +171,19 @@ class PostgresStore:
 
 def _turns(connections_max: int) -> tuple[Turns[Task[Any]], Turns[Task[Any]]]:
     """Places for readers and writers. Each share holds at most half of them beside others, and some
-    are kept for those that hold none."""
+    are kept for those that hold none. A write that computes for long holds up everybody's Python,
+    so its share rests before the next."""
     readers = max(2, connections_max * 3 // 8)
     writers = max(1, connections_max // 4)
     spare = max(1, (connections_max - readers - writers) // 2)
-    return tuple(
-        Turns(
-            places,
-            per_share=max(1, places - 1),
-            beside_others=max(1, places // 2),
-            extra=spare,
-        )
-        for places in (readers, writers)
-    )  # type: ignore[return-value]
+    return _places(readers, spare, rest_factor=0), _places(writers, spare, rest_factor=4)
+
+
+def _places(places: int, spare: int, *, rest_factor: float) -> Turns[Task[Any]]:
+    return Turns(
+        places,
+        per_share=max(1, places - 1),
+        beside_others=max(1, places // 2),
+        extra=spare,
+        rest_factor=rest_factor,
+    )
