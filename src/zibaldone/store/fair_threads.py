@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 from zibaldone.access.share import current_share
 from zibaldone.access.turns import Turns
 from zibaldone.errors import StorageUnavailable
+from zibaldone.store.outcome import outcome_of
 
 T = TypeVar("T")
 
@@ -64,14 +65,11 @@ class FairThreads:
     async def run_through(self, work: Callable[[Task[T]], T]) -> T:
         """The same, but what has begun is awaited in spite of a cancellation."""
         task = self._queue(work)
-        waiting = asyncio.wrap_future(task.future)
-        while True:
-            try:
-                return await asyncio.shield(waiting)
-            except asyncio.CancelledError:
-                if task.future.cancel() or task.future.cancelled():
-                    self._abandon(task)
-                    raise
+        try:
+            return await outcome_of(task.future)
+        except asyncio.CancelledError:
+            self._abandon(task)
+            raise
 
     def _queue(self, work: Callable[[Task[T]], T]) -> Task[T]:
         task = Task(current_share(), work, Future())

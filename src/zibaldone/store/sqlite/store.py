@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import Future
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
@@ -13,6 +12,7 @@ import apsw
 
 from zibaldone.access.principal import Tenant
 from zibaldone.limits import Limits
+from zibaldone.store.outcome import outcome_of
 from zibaldone.store.port import ProbeResult, Reader, StoreCheck, Writer
 from zibaldone.store.quotas import NO_QUOTAS, Quotas, quotas_of
 from zibaldone.store.sqlite.api_keys import ApiKeys
@@ -100,18 +100,6 @@ class Session:
         return ApiKeys(self._raw)
 
 
-async def _outcome(submitted: Future[T]) -> T:
-    """What becomes of a write. Cancelled before its turn, it never happens; after that the caller
-    waits for its end all the same: it was stored, or why not."""
-    waiting = asyncio.wrap_future(submitted)
-    while True:
-        try:
-            return await asyncio.shield(waiting)
-        except asyncio.CancelledError:
-            if submitted.cancel() or submitted.cancelled():
-                raise
-
-
 class SqliteStore:
     def __init__(self, path: Path, limits: Limits) -> None:
         self._path = path
@@ -158,7 +146,7 @@ class SqliteStore:
         submitted = self._writer.submit(
             lambda raw: work(Session(raw, tenant, self._memory, self._limits, self._quotas))
         )
-        return await _outcome(submitted)
+        return await outcome_of(submitted)
 
     async def upkeep(self, work: Callable[[UpkeepPort], T], *, write: bool = True) -> T:
         if write:
