@@ -101,8 +101,6 @@ def test_whenever_terms_are_posted_searches_find_what_is_there(
                 run(quiet, tidy)
             if step % 10 == 9:
                 require_sound(quiet, tables)
-                post_all(other.store)  # what other namespaces wrote counts when it is posted
-                post_all(quiet.store)
                 for words in ("word1 word2 word3", f"title:{luck.choice(WORDS)}", "word1* -word2"):
                     for searcher in (EVERYTHING, AWAY):
                         expected = [s for _, s in other.scored(words, searcher)]

@@ -137,8 +137,8 @@ def test_what_is_far_away_is_found_if_nothing_else_passes(
     order = np.argsort(ROWS @ query)
     fill(kept, tables, ROWS[order[::-1]])  # the second half is far from the query
     prepare(kept)
-    hits = nearest(kept, query, 20, Filter(tags_any=("half",)))
-    expected = np.sort(ROWS @ query)[: len(ROWS) // 2][::-1][:20]
+    hits = nearest(kept, query, 500, Filter(tags_any=("half",)))
+    expected = np.sort(ROWS @ query)[: len(ROWS) // 2][::-1][:500]
     assert [score for _, score in hits] == pytest.approx(expected.tolist(), abs=0.001)
 
 

@@ -182,7 +182,6 @@ class _Index:
         for chunk_key, length, term, count in self._transaction.execute(_SQL["statistics"], values):
             if chunk_key is not None:
                 facts.unposted[term].append((chunk_key, length, count))
-                facts.chunks_with[term] += 1
             elif term:
                 facts.chunks_with[term] += count
             else:

@@ -80,6 +80,44 @@ BEGIN
 END
 $$;
 
+-- What writes of all namespaces have added to the statistics of some terms and is not folded yet:
+-- numbers of chunks, and no more than that is seen of other namespaces. Of these a thousand rows are
+-- looked at, so that an import into one does not slow down the searches of others.
+CREATE FUNCTION zibaldone.unfolded(terms text[], any_term tsquery, own text)
+    RETURNS TABLE (term text, chunks bigint, length bigint)
+    LANGUAGE plpgsql AS $$
+DECLARE
+    before text := current_setting('zibaldone.upkeep', true);
+BEGIN
+    PERFORM set_config('zibaldone.upkeep', 'on', true);
+    RETURN QUERY WITH added AS MATERIALIZED (
+        SELECT u.chunk_key, u.length FROM zibaldone.unposted u WHERE u.namespace = own
+        UNION ALL (SELECT u.chunk_key, u.length FROM zibaldone.unposted u
+                   WHERE u.namespace <> own LIMIT 1000)
+    ), removed AS MATERIALIZED (
+        SELECT r.chunk_key, r.length FROM zibaldone.removed_terms r WHERE r.namespace = own
+        UNION ALL (SELECT r.chunk_key, r.length FROM zibaldone.removed_terms r
+                   WHERE r.namespace <> own LIMIT 1000)
+    )
+    SELECT '', count(*), coalesce(sum(a.length), 0)::bigint FROM added a
+    UNION ALL
+    SELECT '', -count(*), -coalesce(sum(r.length), 0)::bigint FROM removed r
+    UNION ALL
+    SELECT l.lexeme, count(*), 0::bigint FROM added a JOIN zibaldone.chunk_terms t USING (chunk_key)
+    CROSS JOIN unnest(CASE WHEN t.terms @@ any_term THEN t.terms END) l
+    WHERE l.lexeme = ANY(unfolded.terms) GROUP BY l.lexeme
+    UNION ALL
+    SELECT l.lexeme, -count(*), 0::bigint
+    FROM removed r JOIN zibaldone.removed_terms t USING (chunk_key)
+    CROSS JOIN unnest(CASE WHEN t.terms @@ any_term THEN t.terms END) l
+    WHERE l.lexeme = ANY(unfolded.terms)
+      AND NOT EXISTS (SELECT 1 FROM zibaldone.unposted u
+                      WHERE u.namespace = t.namespace AND u.chunk_key = t.chunk_key)
+    GROUP BY l.lexeme;
+    PERFORM set_config('zibaldone.upkeep', before, true);
+END
+$$;
+
 -- Whether a model has vectors, in any namespace: no more than that is seen of the others.
 CREATE FUNCTION zibaldone.has_vectors(model bigint) RETURNS boolean
     LANGUAGE plpgsql AS $$

@@ -1,23 +1,12 @@
 -- name: statistics
 -- In how many chunks each term is, and how many chunks there are (the empty term).
--- Then what is not folded yet in the namespace: what has to be added to these numbers, and the
--- terms of chunks without postings. With a chunk, `count` says how often it has the term.
+-- Then what has to be added to that because it is not folded yet; and, with a chunk, the terms of
+-- chunks of the namespace without postings, where `count` says how often the chunk has the term.
 SELECT NULL::bigint AS chunk_key, s.length, s.term::text, s.chunks AS count
 FROM zibaldone.term_statistics s WHERE s.term = '' OR s.term = ANY(%(terms)s::text[])
 UNION ALL
-SELECT NULL, coalesce(sum(u.length), 0)::bigint, '', count(*)
-FROM zibaldone.unposted u WHERE u.namespace = %(namespace)s
-UNION ALL
-SELECT NULL, coalesce(-sum(r.length), 0)::bigint, '', -count(*)
-FROM zibaldone.removed_terms r WHERE r.namespace = %(namespace)s
-UNION ALL
-SELECT NULL, 0, l.lexeme, -count(*)
-FROM zibaldone.removed_terms r
-CROSS JOIN unnest(CASE WHEN r.terms @@ %(any_term)s::tsquery THEN r.terms END) l
-WHERE r.namespace = %(namespace)s AND l.lexeme = ANY(%(terms)s::text[])
-  AND NOT EXISTS (SELECT 1 FROM zibaldone.unposted u
-                  WHERE u.namespace = %(namespace)s AND u.chunk_key = r.chunk_key)
-GROUP BY l.lexeme
+SELECT NULL, u.length, u.term, u.chunks
+FROM zibaldone.unfolded(%(terms)s::text[], %(any_term)s::tsquery, %(namespace)s) u
 UNION ALL
 SELECT t.chunk_key, t.length, l.lexeme, cardinality(l.positions)
 FROM zibaldone.unposted u JOIN zibaldone.chunk_terms t USING (chunk_key)
