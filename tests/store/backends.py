@@ -16,7 +16,6 @@ from tests.drivers.postgres import databases
 from zibaldone.limits import Limits
 from zibaldone.store.open import DATABASE_NAME, open_store, store_url
 from zibaldone.store.port import Store
-from zibaldone.store.postgres.store import PostgresStore
 
 
 class Backend(Protocol):
@@ -109,7 +108,7 @@ class Postgres:
         return self._places()["url"]
 
     def open(self, limits: Limits) -> Store:
-        return PostgresStore(self.url, limits)
+        return open_store(self.url, limits)
 
     @contextmanager
     def connection(self) -> Iterator[psycopg.Connection]:
@@ -127,7 +126,8 @@ class Postgres:
             raw.execute(sql.replace("?", "%s").encode(), values or None)
 
     def indexed_chunks(self) -> int:
-        raise NotImplementedError
+        ((count,),) = self.query("SELECT count(*) FROM chunk_terms")
+        return int(count)
 
     def forget_vector_changes(self, kept: int) -> None:
         """There is no such log: vectors are searched where they are stored."""
@@ -136,4 +136,4 @@ class Postgres:
         databases().drop(self._places()["name"])
 
 
-BACKENDS: dict[str, Callable[[Path], Backend]] = {"sqlite": Sqlite}
+BACKENDS: dict[str, Callable[[Path], Backend]] = {"sqlite": Sqlite, "postgres": Postgres}

@@ -25,10 +25,6 @@ def store_url(data: Path, url: str = "") -> str:
     return f"sqlite://{path}" if path.startswith("/") else f"sqlite:{path}"
 
 
-_HAS_POSTGRES = False
-"""The engine is in `store/postgres/`, but cannot search yet."""
-
-
 def open_store(url: str, limits: Limits) -> Store:
     """Open the store at a path, `sqlite:PATH` or `postgresql://…`, and make it if it is new."""
     if _is_postgres(url):
@@ -57,11 +53,6 @@ def _is_postgres(url: str) -> bool:
     """Whether the URL asks for PostgreSQL; ConfigurationError if that is not to be had."""
     if _scheme(url) not in ("postgresql", "postgres"):
         return False
-    if not _HAS_POSTGRES:
-        raise ConfigurationError(
-            "store: the PostgreSQL engine is not part of this version. "
-            "Give the path of an SQLite file, or leave it empty."
-        )
     try:
         extras.require("postgres", "psycopg")
     except NotConfigured as problem:
@@ -75,7 +66,8 @@ def _sqlite_path(url: str) -> Path:
     # What follows the scheme may hold a password, so that no message repeats it.
     if scheme not in ("", "sqlite"):
         raise ConfigurationError(
-            f"store: there is no engine for {scheme}: URLs. Give a path or sqlite:PATH."
+            f"store: there is no engine for {scheme}: URLs. Give a path, sqlite:PATH or "
+            "postgresql://…"
         )
     path = url.removeprefix(match[0]) if match else url
     if path.startswith("//"):
