@@ -408,6 +408,52 @@ TASK_STABLE_SECONDS = 120.0
 TASK_STOP_SECONDS_MAX = 10.0
 """How long a server that stops waits for its background tasks."""
 
+CANARY_CONSUMED_SECONDS_MAX = 2.0
+"""Canary, C3: until a write is taken up."""
+
+CANARY_RECONNECT_SECONDS_MAX = 5.0
+"""Canary, C5: from the end of a gap until what was written in it is indexed."""
+
+CANARY_WRITES_PER_SECOND = 10
+"""Canary, C6."""
+
+CANARY_WRITE_SECONDS_DEFAULT = 10
+"""Canary, C6: how long it writes."""
+
+CANARY_LAG_P95_SECONDS_MAX = 5.0
+"""Canary, C6: from a write to its vector, in 95 of 100 cases."""
+
+CANARY_LAG_P99_SECONDS_MAX = 15.0
+"""Canary, C6: the same in 99 of 100 cases."""
+
+CANARY_UPLOADS = 10
+"""Canary, C4: documents that are watched; K1 writes twice as many."""
+
+CANARY_DELETES = 100
+"""Canary, K4: documents that are deleted as soon as they are written."""
+
+CANARY_WAIT_SECONDS_MAX = 60.0
+"""Canary: how long it waits for a vector where no check sets a time."""
+
+CANARY_SAMPLE_SECONDS = 0.05
+"""Canary, C4: between two looks at a status."""
+
+CANARY_POLL_SECONDS = 0.1
+"""Canary: between two looks where only the end counts."""
+
+CANARY_QUIET_SECONDS = 0.75
+"""Canary: a counter that stands still for so long is not moved by others. A worker that was not
+woken looks more often than that."""
+
+CANARY_COUNT_TRIES = 5
+"""Canary: attempts to count something while others may be writing."""
+
+CANARY_CLEAR_SECONDS_MAX = 30.0
+"""Canary: how long it waits, at its end, until its deletions are dealt with."""
+
+CANARY_STALE_SECONDS = 3_600.0
+"""Canary: documents of a run that began longer ago than this are left over."""
+
 CRON_CHARS_MAX = 200
 """A cron expression."""
 

@@ -16,6 +16,7 @@ LAYERS: dict[str, int] = {
     "web": 6,
     "stdio": 6,
     "console": 6,
+    "canary": 6,
     "protocol": 5,
     "tools": 4,
     "keep": 3,

@@ -1,0 +1,1 @@
+"""Checks of a deployment from outside: do its vectors follow its documents? (`zibaldone canary`)"""
