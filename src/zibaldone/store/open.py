@@ -29,13 +29,16 @@ _HAS_POSTGRES = False
 """The engine is in `store/postgres/`, but cannot search yet."""
 
 
-def open_store(url: str, limits: Limits) -> Store:
-    """Open the store at a path, `sqlite:PATH` or `postgresql://…`, and make it if it is new."""
+def open_store(url: str, limits: Limits, *, for_transfer: bool = False) -> Store:
+    """Open the store at a path, `sqlite:PATH` or `postgresql://…`, and make it if it is new.
+
+    `for_transfer`: also one that is still being filled by a migration from another store.
+    """
     if _is_postgres(url):
         from zibaldone.store.postgres.store import PostgresStore
 
-        return PostgresStore(url, limits)
-    return SqliteStore(_sqlite_path(url), limits)
+        return PostgresStore(url, limits, for_transfer=for_transfer)
+    return SqliteStore(_sqlite_path(url), limits, for_transfer=for_transfer)
 
 
 def inspect_store(url: str) -> StorePlace:
