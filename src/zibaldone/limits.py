@@ -93,6 +93,10 @@ class Limits:
     keyword_ranked_chunks_max: int = 20_000
     """Beyond that, chunks ranked by the rarer words of a query (docs/explain/finding.md)."""
 
+    keyword_entries_max: int = 1_000_000
+    """Entries of the keyword index on PostgreSQL that a search reads: 7 MB. If its words have more,
+    the rarer ones are searched first (docs/explain/postgresql.md)."""
+
     ingest_bytes_max: int = 64 * MIB
     """A file or URL to ingest, before its text is extracted (PDFs contain images)."""
 
@@ -218,6 +222,10 @@ QUERY_BYTES_MAX = 8_192
 QUERY_TERMS_MAX = 64
 """Distinct terms of a query that are searched for. A note in the answer says if more were given."""
 
+QUERY_WISH_WORDS_MAX = 32
+"""Words of the quotations in a query that are looked for side by side; of a longer quotation, the
+first ones."""
+
 SEARCH_LIMIT_DEFAULT = 10
 """Hits of one search."""
 
@@ -237,16 +245,12 @@ LEXICAL_ENOUGH = 100
 """If the rarer words of a keyword search find this many chunks, the more common ones are not
 needed (keyword_ranked_chunks_max)."""
 
-LEXICAL_ENTRIES_MAX = 1_000_000
-"""Entries of the keyword index on PostgreSQL that one search reads: 7 MB. Beyond that, the rarer
-words of a query bring chunks (docs/explain/postgresql.md)."""
-
 LEXICAL_REFINED_MAX = 2_000
-"""Of these chunks, the best, the scores of the more common words are looked up one by one, and how
-often they have a phrase."""
+"""Chunks, the best ones, in which the more common words and phrases are then counted one by one."""
 
 LEXICAL_LOOKED_AT_MAX = 20_000
-"""Chunks that are looked at for a phrase, or for a filter before those are looked for that pass."""
+"""Chunks that are looked at for a phrase at first; and for a filter, before all that pass it are
+listed instead."""
 
 RAG_RESPONSE_BYTES_MAX = 5_000_000
 """One answer of a rag tool, as JSON. Over MCP that JSON is sent as text, which escapes its quotes,
@@ -365,6 +369,10 @@ JOB_BACKOFF_SECONDS_MAX = 3_600.0
 JOB_CRASHES_MAX = 20
 """Workers that may end while they hold a job before it is parked. More than the attempts that may
 fail: a worker is mostly killed for reasons that have nothing to do with its job."""
+
+WRITE_OUTCOME_SECONDS_MAX = 10.0
+"""How long the outcome of a write that has begun is awaited after its caller's deadline, so that
+the answer can tell whether it was stored."""
 
 JOB_LEASE_SECONDS = 30.0
 """A job whose process died is taken up by another after this, unless its kind says otherwise."""

@@ -136,7 +136,7 @@ def search(
 ) -> None:
     """Search documents by meaning and by keywords.
 
-    QUERY may contain "a phrase", title:word, prefix* and -excluded; put -- before it if an
+    QUERY may contain +"a phrase", title:word, prefix* and -excluded; put -- before it if an
     argument starts with a minus sign.
     """
     text = checked_text(" ".join(query))  # refused before a model is loaded for it

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from zibaldone.errors import DeadlineExceeded
 from zibaldone.find.candidates import Candidates, Wanted, gather, joined
-from zibaldone.find.fusion import Fused, weighted_scores
+from zibaldone.find.fusion import Fused, weighted_scores, with_bonus
 from zibaldone.find.meaning import Meaning
+from zibaldone.find.missing import Missing
+from zibaldone.find.parse import QuotingRank
 from zibaldone.model.chunk import ChunkView
 from zibaldone.model.query import Filter, Query
 from zibaldone.store.port import Reader
@@ -31,8 +34,10 @@ class DocumentHit:
 @dataclass(frozen=True, slots=True)
 class DocumentHits:
     hits: list[DocumentHit]
-    reason: str | None
-    """Why only keywords were used, if vectors could have been."""
+    quoting: QuotingRank | None
+    """Where chunks that hold a quotation of the query are; None: it is not known."""
+    missing: tuple[Missing, ...]
+    """What the search had to do without."""
     is_cut: bool
     """There may be more documents that match, though there are fewer hits than asked for."""
 
@@ -49,6 +54,8 @@ def search_documents(
     )
     candidates, document_of, is_full = _gathered(reader, wanted, meaning, limit)
     share = meaning.vector_share if meaning is not None and candidates.similarities else 0.0
+    if candidates.lacks_words:
+        share = 1.0
     fused = weighted_scores(
         candidates.lexical,
         candidates.vector,
@@ -56,8 +63,14 @@ def search_documents(
         candidates.similarities,
         vector_share=share,
     )
-    hits = _by_document(reader, fused, document_of, limit)
-    return DocumentHits(hits, candidates.reason, is_cut=len(hits) < limit and is_full)
+    ranked = with_bonus(fused, candidates.quoting, candidates.quoting_bonus)
+    hits = _by_document(reader, ranked, document_of, limit)
+    return DocumentHits(
+        hits,
+        quoting=candidates.quoting_rank,
+        missing=candidates.missing,
+        is_cut=len(hits) < limit and is_full,
+    )
 
 
 def _gathered(
@@ -74,7 +87,10 @@ def _gathered(
         if len(seen) >= limit or not _is_full(latest, wanted):
             break
         unseen = replace(wanted.where, without_ids=seen)
-        latest = gather(reader, replace(wanted, where=unseen), meaning)
+        try:
+            latest = gather(reader, replace(wanted, where=unseen), meaning)
+        except DeadlineExceeded:
+            break  # what there is will do; the answer says that there may be more
         candidates = joined(candidates, latest)
         document_of |= _documents_of(reader, latest)
     return candidates, document_of, _is_full(latest, wanted)

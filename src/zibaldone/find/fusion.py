@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 
 from zibaldone.store.port import Scored
 
@@ -76,12 +76,10 @@ def weighted_scores(
     )
 
 
-def reranked(
-    lexical: Sequence[Scored], similarities: Mapping[int, float], *, kept: int
-) -> list[Fused]:
+def reranked(lexical: Sequence[Scored], similarities: Mapping[int, float]) -> list[Fused]:
     """Keyword candidates in the order of their cosines; those without one keep theirs, at the end.
 
-    The score is the cosine brought to 0…1. `kept` is how many come back.
+    The score is the cosine brought to 0…1.
     """
     word_rank, word_score = _ranks(lexical), dict(lexical)
     order = sorted(word_rank, key=lambda key: (-similarities.get(key, -2.0), word_rank[key]))
@@ -94,8 +92,26 @@ def reranked(
             word_rank[key],
             rank if key in similarities else None,
         )
-        for rank, key in enumerate(order[:kept], 1)
+        for rank, key in enumerate(order, 1)
     ]
+
+
+def with_bonus(
+    fused: Iterable[Fused], quoting: Set[int], bonus: float, score_max: float = 1.0
+) -> list[Fused]:
+    """Add to the score of some a part of the best possible one; scores stay below that.
+
+    With a bonus of 1 they come before all others.
+    """
+    if not quoting:
+        return list(fused)
+    return _sorted(
+        replace(
+            chunk,
+            score=(chunk.score + bonus * score_max * (chunk.chunk_key in quoting)) / (1.0 + bonus),
+        )
+        for chunk in fused
+    )
 
 
 def by_words(lexical: Sequence[Scored]) -> list[Fused]:

@@ -5,8 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from zibaldone.find.candidates import Candidates, Wanted, gather, gather_by_words
-from zibaldone.find.fusion import Fused, by_words, reciprocal_ranks, reranked, weighted_scores
+from zibaldone.find.fusion import (
+    Fused,
+    by_words,
+    reciprocal_ranks,
+    reranked,
+    weighted_scores,
+    with_bonus,
+)
 from zibaldone.find.meaning import Meaning
+from zibaldone.find.missing import Missing
+from zibaldone.find.parse import QuotingRank
 from zibaldone.limits import CANDIDATES_MAX, SEARCH_LIMIT_MAX
 from zibaldone.model.query import Filter, Query
 from zibaldone.store.port import Reader
@@ -53,8 +62,9 @@ class Ranking:
     """There are matches beyond the candidates that were looked at."""
     score_max: float = 1.0
     """The best score there could be."""
-    reason: str | None = None
-    """Why the vectors could not be used."""
+    quoting: QuotingRank | None = None
+    """Where chunks that hold a quotation are; None: it is not known."""
+    missing: tuple[Missing, ...] = ()
 
 
 def rank_chunks(
@@ -81,7 +91,8 @@ def _fused(
         vector_weight=mode.vector_weight,
     )
     # A leg that could not be asked takes nothing from what can be reached.
-    reachable = mode.lexical_weight + (mode.vector_weight if candidates.vector else 0.0)
+    reachable = 0.0 if candidates.lacks_words else mode.lexical_weight
+    reachable += mode.vector_weight if candidates.vector else 0.0
     return _ranking(chunks, candidates, score_max=reachable / (mode.k0 + 1))
 
 
@@ -92,6 +103,8 @@ def _mixed(
     share = mode.vector_share
     if share is None:
         share = 0.0 if meaning is None else meaning.vector_share
+    if candidates.lacks_words:
+        share = 1.0
     chunks = weighted_scores(
         candidates.lexical,
         candidates.vector,
@@ -110,9 +123,15 @@ def _reranked(
     lexical, cosines = candidates.lexical, candidates.similarities
     # Never more than SEARCH_LIMIT_MAX come back: beyond that, kept_max leaves nothing out.
     kept = mode.kept_max if mode.kept_max < SEARCH_LIMIT_MAX else len(lexical)
-    if meaning is None or candidates.reason is not None:
-        return Ranking(by_words(lexical)[:kept], len(lexical), 0, reason=candidates.reason)
-    return Ranking(reranked(lexical, cosines, kept=kept), len(lexical), len(cosines))
+    has_vectors = meaning is not None and not candidates.lacks_vectors
+    chunks = reranked(lexical, cosines) if has_vectors else by_words(lexical)
+    return Ranking(
+        _with_bonus(chunks, candidates)[:kept],
+        len(lexical),
+        len(cosines),
+        quoting=candidates.quoting_rank,
+        missing=candidates.missing,
+    )
 
 
 def _wanted(query: Query, where: Filter, mode: FuseRanks | MixScores) -> Wanted:
@@ -126,10 +145,15 @@ def _wanted(query: Query, where: Filter, mode: FuseRanks | MixScores) -> Wanted:
 
 def _ranking(chunks: list[Fused], candidates: Candidates, score_max: float = 1.0) -> Ranking:
     return Ranking(
-        chunks,
+        _with_bonus(chunks, candidates, score_max),
         len(candidates.lexical),
         len(candidates.vector),
         has_more=len(candidates.word_scores) > len(candidates.lexical),
         score_max=score_max,
-        reason=candidates.reason,
+        quoting=candidates.quoting_rank,
+        missing=candidates.missing,
     )
+
+
+def _with_bonus(chunks: list[Fused], candidates: Candidates, score_max: float = 1.0) -> list[Fused]:
+    return with_bonus(chunks, candidates.quoting, candidates.quoting_bonus, score_max)

@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from zibaldone.embed.port import Vectors
+from zibaldone.find.missing import Missing
 from zibaldone.find.parse import meant
-from zibaldone.find.query_vector import QueryVectors
+from zibaldone.find.query_vector import FAILED, QueryVectors
 from zibaldone.limits import QUERY_EMBED_SECONDS_MAX
 from zibaldone.model.query import Query
 
 VECTOR_SHARE = 0.5
 """Of the fused score, for a text in a language the model knows (docs/explain/finding.md)."""
 
-_UNKNOWN_SCRIPT = "The embedding model does not know this script."
+_UNKNOWN_SCRIPT = Missing("vectors", "The embedding model does not know this script.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +37,8 @@ class Meaning:
 @dataclass(frozen=True, slots=True)
 class QueryMeaning:
     meaning: Meaning | None = None
-    reason: str | None = None
-    """Why there is none; None for a query that means nothing, such as one of operators alone."""
+    missing: tuple[Missing, ...] = ()
+    """Why there is none; empty for a query that means nothing, such as one of operators alone."""
 
 
 async def meaning_of(
@@ -47,10 +48,10 @@ async def meaning_of(
     embedder = vectors.embedder
     trust = 1.0 if embedder is None else embedder.language_trust(text)
     if trust == 0.0 and not any_language:
-        return QueryMeaning(reason=_UNKNOWN_SCRIPT)
+        return QueryMeaning(missing=(_UNKNOWN_SCRIPT,))
     if query.is_empty:
         return QueryMeaning()
     embedded = await vectors.of(meant(text, query), QUERY_EMBED_SECONDS_MAX)
     if embedder is None or embedded.vector is None:
-        return QueryMeaning(reason=embedded.reason)
+        return QueryMeaning(missing=(Missing("vectors", embedded.reason or FAILED),))
     return QueryMeaning(Meaning(embedder.identity, embedded.vector, trust, embedder.similarity_min))

@@ -30,11 +30,6 @@ class QueryVector:
     """Why there is none."""
 
 
-def keywords_only(reason: str) -> str:
-    """The note in an answer that had to be found by keywords alone."""
-    return f"{reason.rstrip('.')}: keywords only"
-
-
 class QueryVectors:
     """Vectors of queries. A caller that gave up waiting leaves the work running for the next."""
 

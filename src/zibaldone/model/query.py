@@ -9,13 +9,20 @@ from dataclasses import dataclass
 class Query:
     """What a search asks for. Words are as written, case folded; `text.lookups` has their forms.
 
-    | written          | field       | meaning                                           |
-    |------------------|-------------|---------------------------------------------------|
-    | `word`           | terms       | wanted; the more of them the better               |
-    | `wor*`           | prefixes    | any word that begins so (two characters or more)  |
-    | `"two words"`    | phrases     | required, side by side                            |
-    | `title:word`     | title_terms | required in the title                             |
-    | `-word` `-"a b"` | excluded    | must not be there                                 |
+    | written                | field       | meaning                                          |
+    |------------------------|-------------|--------------------------------------------------|
+    | `word`                 | terms       | wanted; the more of them the better              |
+    | `wor*`                 | prefixes    | any word that begins so (two characters or more) |
+    | `about "two words"`    | wishes      | chunks with them side by side come first         |
+    | `"two words"` alone    | phrases     | required, side by side                           |
+    | `+"two words"`         | phrases     | the same beside other words                      |
+    | `title:word`           | title_terms | required in the title; also `title:"two words"`  |
+    | `-word` `-"two words"` | excluded    | must not be there                                |
+
+    A query that reads like a sentence is taken as one: in it `-word`, `title:word` and `wor*` are
+    words like any other, as in "what does grep -v do" (`plain_operators`). With quotes (`-"word"`)
+    they are meant anywhere. It reads like a sentence if it has twelve plain words, or four of which
+    one is a function word of English, or two and ends with a full stop or a question mark.
 
     Everything else is literal: AND, OR, NEAR, brackets, a quote without its partner, `-` inside a
     word. Words of unspaced scripts become overlapping pairs of characters. A query that only
@@ -27,12 +34,17 @@ class Query:
     excluded: tuple[tuple[str, ...], ...] = ()
     title_terms: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
+    wishes: tuple[tuple[str, ...], ...] = ()
+    """Quotations beside other words; each counts like one more word. Their own words are among the
+    terms, too."""
+    plain_operators: tuple[str, ...] = ()
+    """What looked like operators but was taken as words, since the query reads like a sentence."""
     ignored: int = 0
     """Words left out because the query needed more than QUERY_TERMS_MAX lookups."""
 
     @property
     def is_empty(self) -> bool:
-        return not (self.terms or self.phrases or self.title_terms or self.prefixes)
+        return not (self.terms or self.phrases or self.wishes or self.title_terms or self.prefixes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,16 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from zibaldone.access.share import current_share
 from zibaldone.access.turns import Turns
 from zibaldone.errors import StorageUnavailable
+from zibaldone.store.outcome import outcome_of
 
 T = TypeVar("T")
 
@@ -31,6 +33,9 @@ class Task(Generic[T]):
 
 
 _Inbox = SimpleQueue[Task[Any] | None]
+
+_LOOK_SECONDS = 0.1
+"""How often an idle thread looks whether somebody who rests may go on."""
 
 
 class FairThreads:
@@ -60,14 +65,11 @@ class FairThreads:
     async def run_through(self, work: Callable[[Task[T]], T]) -> T:
         """The same, but what has begun is awaited in spite of a cancellation."""
         task = self._queue(work)
-        waiting = asyncio.wrap_future(task.future)
-        while True:
-            try:
-                return await asyncio.shield(waiting)
-            except asyncio.CancelledError:
-                if task.future.cancel() or task.future.cancelled():
-                    self._abandon(task)
-                    raise
+        try:
+            return await outcome_of(task.future)
+        except asyncio.CancelledError:
+            self._abandon(task)
+            raise
 
     def _queue(self, work: Callable[[Task[T]], T]) -> Task[T]:
         task = Task(current_share(), work, Future())
@@ -109,7 +111,8 @@ class FairThreads:
                 thread.start()
 
     def _take(self) -> Task[Any] | None:
-        taken = self._turns.take(time.monotonic())
+        now_s = float("inf") if self._closed else time.monotonic()  # nobody rests at the end
+        taken = self._turns.take(now_s)
         return None if taken is None else taken[1]
 
     def _abandon(self, task: Task[Any]) -> None:
@@ -127,27 +130,46 @@ class FairThreads:
         while task is not None:
             task = self._serve(task, inbox)
             if task is None:  # nothing of the last one stays alive while the thread waits
-                task = inbox.get()
+                task = self._wait(inbox)
+
+    def _wait(self, inbox: _Inbox) -> Task[Any] | None:
+        """The next task. Whoever rests is not handed out by anybody, so it is looked for."""
+        while True:
+            with self._lock:
+                is_resting = self._turns.rest_seconds(time.monotonic()) is not None
+            with suppress(Empty):
+                return inbox.get(timeout=_LOOK_SECONDS if is_resting else None)
+            with self._lock:
+                if inbox not in self._idle:
+                    continue  # it is just being given something
+                task = self._take()
+                if task is not None:
+                    self._idle.remove(inbox)
+                    self._hand_out()
+                    return task
 
     def _serve(self, task: Task[Any], inbox: _Inbox) -> Task[Any] | None:
         """Run one task; give the next."""
-        started_s = time.monotonic()
+        started_s, started_cpu_s = time.monotonic(), time.thread_time()
         tell: Callable[[], None] | None = None
         if task.future.set_running_or_notify_cancel():
             try:
                 tell = partial(task.future.set_result, task.work(task))
             except BaseException as problem:
                 tell = partial(task.future.set_exception, problem)
-        following = self._finish(task, time.monotonic() - started_s, inbox)
+        worked_s = time.thread_time() - started_cpu_s
+        following = self._finish(task, time.monotonic() - started_s, worked_s, inbox)
         if tell is not None:
             tell()
         return following
 
-    def _finish(self, task: Task[Any], seconds: float, inbox: _Inbox) -> Task[Any] | None:
+    def _finish(
+        self, task: Task[Any], seconds: float, worked_s: float, inbox: _Inbox
+    ) -> Task[Any] | None:
         """Give the place back, and take the next turn. None: the inbox gets it."""
         with self._lock:
             task.interrupt = None
-            self._turns.give_back(task.share, seconds, time.monotonic())
+            self._turns.give_back(task.share, seconds, time.monotonic(), worked_s=worked_s)
             following = self._take()
             if following is not None:
                 self._hand_out()  # others may have waited for this one to end, too

@@ -30,12 +30,13 @@ writers for readers.
 **Atomic and durable.** Everything `work` writes is stored, or nothing is. `write` returns when the
 commit would survive a power failure. A write that is cancelled before its turn never happens. Once
 it has begun, `write` returns or raises what became of it in spite of a cancellation: who gives up
-at a deadline learns the truth. (`call_tool` then ends a task that was cancelled for another
-reason.) So nothing that takes long is computed in `work` (`keep/writing.py`), and this takes little
-longer than a commit. `upkeep` does not wait: what it began ends on its own. An engine may put
-several writes into one commit; if one of them fails, the others are unaffected. A write has no
-deadline; it waits for other writers up to the limit `write_wait_seconds_max`, then raises
-StorageUnavailable.
+at a deadline learns the truth. Where that is not known after WRITE_OUTCOME_SECONDS_MAX (a disk
+hangs), it raises a DeadlineExceeded that says so (`store/outcome.py`). (`call_tool` then ends a
+task that was cancelled for another reason.) So nothing that takes long is computed in `work`
+(`keep/writing.py`), and this takes little longer than a commit. `upkeep` does not wait: what it
+began ends on its own. An engine may put several writes into one commit; if one of them fails, the
+others are unaffected. A write has no deadline; it waits for other writers up to the limit
+`write_wait_seconds_max`, then raises StorageUnavailable.
 
 **Retries.** `work` may run more than once: an engine repeats it after a serialization failure or a
 deadlock, and a commit may fail after `work` returned. So `work` has no side effects. It returns
@@ -107,6 +108,7 @@ numbers, not only for their order.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -314,11 +316,13 @@ class LexicalReads(Protocol):
         What passes is said by `Filter`. Sources are those of the tenant's namespace and of `*`.
 
         A chunk is found if it holds every phrase, every title term in its title, none of what is
-        excluded, and, where there are no phrases or title terms, at least one of the words or
-        prefixes. Words beside required parts only add to the score. What a word is looked up as is
-        said by `text.lookups`; an empty query finds nothing. The score is BM25 over the whole
-        index and positive; higher is better. Where scores are equal, the order is the engine's, but
-        the same query and filter give the same one each time, so that pages by `offset` fit.
+        excluded, and, where there are no phrases or title terms, at least one of the words,
+        prefixes or wishes. Words and wishes beside required parts only add to the score; a wish is
+        held where its words stand side by side, and counts like one more word. What a word is
+        looked up as is said by `text.lookups`; an empty query finds nothing. The score is BM25
+        over the whole index and positive; higher is better. Where scores are equal, the order is
+        the engine's, but the same query and filter give the same one each time, so that pages by
+        `offset` fit.
 
         A large index may be searched in steps, rarer words first. `enough`: once so many chunks are
         there, no further step is wanted, even if they are fewer than `limit`. An engine that
@@ -509,6 +513,14 @@ class ApiKeyWrites(ApiKeyReads, Protocol):
 class Reader(Protocol):
     """What one transaction reads, as one tenant sees it."""
 
+    def within(self, share: float) -> AbstractContextManager[None]:
+        """Give what is read inside that share, up to 1, of the time that the read has left.
+
+        Then it is interrupted by DeadlineExceeded, and the reader goes on from there: the snapshot
+        is the same, and what is left of the time.
+        """
+        ...
+
     @property
     def documents(self) -> DocumentReads: ...
     @property
@@ -582,10 +594,11 @@ class Store(Protocol):
     ) -> T:
         """Run `work` on one snapshot, off the event loop, and interrupt it at its deadline.
 
-        `seconds_max` is the time for the whole of `work`; by default the limit
-        `query_seconds_max`. `is_small` says that the work reads a bounded number of small rows (one
-        id, one page, the beginning of a body): an engine may then run it inline, with a shorter
-        deadline, because handing it to a thread would take longer than the work itself.
+        `seconds_max` is the time for the whole of `work`, waiting for its turn included; by default
+        the limit `query_seconds_max`, from its turn on. `is_small` says that the work reads a
+        bounded number of small rows (one id, one page, the beginning of a body): an engine may then
+        run it inline, with a shorter deadline, because handing it to a thread would take longer
+        than the work itself.
         """
         ...
 

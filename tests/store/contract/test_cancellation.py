@@ -11,7 +11,7 @@ import pytest
 from tests.store.contract.test_fairness import SHARES_ENOUGH
 from tests.store.kept import ACTOR, EVERYTHING, Kept
 from zibaldone.access.share import SHARE
-from zibaldone.errors import NotFound
+from zibaldone.errors import DeadlineExceeded, NotFound
 from zibaldone.keep.create import NewDocument, create
 from zibaldone.keep.delete import delete
 from zibaldone.model.document import Document
@@ -86,3 +86,26 @@ def test_one_that_waits_behind_it_never_happens(kept: Kept) -> None:
 
     asyncio.run(run())
     assert kept.ids() == ["held"]
+
+
+def test_one_that_does_not_end_is_not_awaited_for_ever(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zibaldone.store.outcome.WRITE_OUTCOME_SECONDS_MAX", 0.2)
+    held = Held(lambda writer: create(writer, NewDocument("held", "text"), ACTOR, kept.limits)[0])
+
+    async def run() -> None:
+        writing = asyncio.create_task(kept.store.write(EVERYTHING, held))
+        await asyncio.to_thread(held.begun.wait, 20)
+        writing.cancel()
+        with pytest.raises(DeadlineExceeded, match="may still be stored"):
+            await asyncio.wait_for(writing, 20)
+        held.released.set()
+        # What was said is true: it ends on its own.
+        for _ in range(1_000):
+            if await kept.store.read(EVERYTHING, lambda reader: reader.documents.get("held")):
+                return
+            await asyncio.sleep(0.02)
+        pytest.fail("the write never ended")
+
+    asyncio.run(run())

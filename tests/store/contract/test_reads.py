@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from typing import TypeVar
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from tests.store.backends import Backend
 from tests.store.kept import EVERYTHING, Kept
 from zibaldone.errors import DeadlineExceeded, StorageUnavailable
+from zibaldone.model.query import Query
 from zibaldone.store.port import Reader
 from zibaldone.text.query import parse_query
 
@@ -75,6 +77,57 @@ def test_a_read_that_takes_too_long_is_interrupted(kept: Kept, is_small: bool) -
     for _ in range(10):
         assert len(kept.ids()) == 60
     assert kept.read(lambda reader: reader.documents.get("d/1"), is_small=is_small) is not None
+
+
+def test_a_part_of_a_read_that_takes_too_long_is_interrupted_alone(kept: Kept) -> None:
+    for number in range(60):
+        kept.create(f"d/{number}")
+
+    def endless(reader: Reader) -> None:
+        while True:
+            reader.documents.heads("", limit=100)
+
+    def partly(reader: Reader) -> tuple[int, int]:
+        started_s = time.monotonic()
+        with pytest.raises(DeadlineExceeded), reader.within(0.5), reader.within(0.02):
+            endless(reader)
+        assert time.monotonic() - started_s < 5
+        with reader.within(1.0), reader.within(0.5):
+            inside = len(reader.documents.heads("", limit=100))
+        return inside, len(reader.documents.heads("", limit=100))
+
+    assert kept.read(partly, seconds_max=20) == (60, 60)
+
+
+def test_the_whole_of_a_read_still_has_its_deadline(kept: Kept) -> None:
+    for number in range(60):
+        kept.create(f"d/{number}")
+
+    def endless(reader: Reader) -> None:
+        while True:
+            with reader.within(0.9):
+                reader.documents.heads("", limit=100)
+
+    with pytest.raises(DeadlineExceeded):
+        kept.read(endless, seconds_max=0.1)
+
+
+def test_matching_looks_at_every_key_however_many_others_match(kept: Kept) -> None:
+    for number in range(80):
+        kept.create(f"d/{number:02}", "zebra" if number % 2 else "zebra and lion")
+
+    def matching(reader: Reader) -> tuple[set[str], set[str]]:
+        zebras = reader.lexical.search(Query(terms=("zebra",)), limit=100)
+        views = reader.chunks.views(key for key, _ in zebras)
+        wanted = {key for key, view in views.items() if view.document_id[-1] in "18"}
+        lions = reader.lexical.matching(Query(wishes=(("lion",), ("zebra", "and"))), wanted)
+        return (
+            {views[key].document_id for key in lions},
+            {views[key].document_id for key in reader.lexical.matching(Query(), wanted)},
+        )
+
+    expected = {f"d/{tens}8" for tens in range(8)}
+    assert kept.read(matching) == (expected, set())
 
 
 def test_reads_run_side_by_side(kept: Kept) -> None:

@@ -225,8 +225,15 @@ class TestPhrases:
         plain = index.add("the red fox sleeps")
         better = index.add("the red fox and the hound")
         index.add("hound alone")
-        assert index.find('"red fox" hound') == [better, plain]
-        assert index.find('"red fox" hound', require_all=True) == [better]
+        assert index.find('+"red fox" hound') == [better, plain]
+        assert index.find('+"red fox" hound', require_all=True) == [better]
+
+    def test_a_quotation_beside_words_counts_like_one_of_them(self, index: Index) -> None:
+        index.add("something else")
+        apart = index.add("a fox and a red hen")
+        beside = index.add("a red fox and a hen")
+        assert index.find('hen "red fox"') == [beside, apart]
+        assert {*index.find(Query(wishes=(("red", "fox"), ("red", "hen"))))} == {beside, apart}
 
 
 class TestLongQueries:

@@ -29,6 +29,7 @@ WHOLE_FILE = "the operator's look at the whole file"
 OPERATORS = "keys are the operator's, no tenant's"
 PIPELINE = "the index pipeline serves all tenants, by storage key; no tool is given it"
 BY_MEMORY = "what it brings is masked by namespace, in memory or by the statement beside it"
+BESIDE = "what it brings is filtered by the statement beside it"
 WHOLE_INDEX = "measures the index itself, as its ranking does; says nothing of a document"
 UPKEEP = tuple(
     f"{subject}." for subject in ("models", "vector_upkeep", "consistency", "sources", "queue")
@@ -39,6 +40,8 @@ WITHOUT_NAMESPACE = {
     "revisions.add": BY_KEY,
     "lexical.chunks_with": WHOLE_INDEX,
     "lexical.newest_chunk": WHOLE_INDEX,
+    "lexical.matching_scan": BESIDE,
+    "lexical.matching_keys": BESIDE,
     "schedules.all": PIPELINE,
     "schedules.advance": PIPELINE,
     "schedules.remove": PIPELINE,

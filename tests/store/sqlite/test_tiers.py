@@ -46,7 +46,7 @@ def holding(index: Index, *groups: str) -> set[int]:
         # As many as may be ranked together, the rarest first.
         ("fir yew bay fig", ["yew", "bay", "fig", "fir"]),
         # What is required bounds the search already.
-        ('"oak elm" ash', ["oak elm"]),
+        ('+"oak elm" ash', ["oak elm"]),
         ("oak", ["oak"]),
     ],
 )  # fmt: skip
@@ -54,7 +54,7 @@ def test_a_search_ends_with_the_step_that_finds_enough(
     index: Index, words: str, groups: list[str]
 ) -> None:
     found = {key for key, _ in index.found(words, limit=500, enough=1)}
-    if words.startswith('"'):
+    if words.startswith("+"):
         assert found == {key for key, _ in index.exact(words)}
     else:
         assert found == holding(index, *groups)

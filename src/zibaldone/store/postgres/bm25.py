@@ -114,6 +114,8 @@ class Ranking:
     keys: Keys
     """Rising, each once."""
     scores: Floats
+    is_cut: bool = False
+    """There is more to be found."""
 
     @classmethod
     def adding(cls, parts: Sequence[tuple[Keys, Floats]]) -> Ranking:
@@ -140,11 +142,11 @@ class Ranking:
         chosen = np.isin(self.keys, keys)
         return Ranking(self.keys[chosen], self.scores[chosen])
 
-    def best(self, limit: int) -> Ranking:
-        """The best, in any order; all that are as good as the last."""
+    def best(self, limit: float) -> Ranking:
+        """The best, by rising key; all that are as good as the last."""
         if len(self.keys) <= limit:
             return self
-        place = len(self.keys) - limit
+        place = len(self.keys) - int(limit)
         chosen = self.scores >= np.partition(self.scores, place)[place]
         return Ranking(self.keys[chosen], self.scores[chosen])
 

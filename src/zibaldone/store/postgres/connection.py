@@ -12,8 +12,8 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
@@ -164,6 +164,30 @@ class Transaction:
             cursor = self._raw.execute(sql.encode(), values)
         return _rows(cursor)
 
+    @contextmanager
+    def within(self, share: float) -> Iterator[None]:
+        """Give a part of a read that share of the time it has left. It can go on after that."""
+        outer_s = self._deadline_s
+        if outer_s is None or share >= 1.0:
+            yield
+            return
+        now_s = time.monotonic()
+        self._deadline_s = now_s + share * max(outer_s - now_s, 0.0)
+        self.defer("SAVEPOINT part")
+        self.defer(*timeout_statement(self._deadline_s - now_s))
+        try:
+            yield
+        except (DeadlineExceeded, psycopg.errors.QueryCanceled) as problem:
+            if self._cancelling is not None:
+                raise
+            self.defer("ROLLBACK TO SAVEPOINT part")
+            raise DeadlineExceeded("A part of the query took longer than allowed.") from problem
+        finally:
+            if self._cancelling is None:
+                self._deadline_s = outer_s
+                self.defer("RELEASE SAVEPOINT part")
+                self.defer(*timeout_statement(outer_s - time.monotonic()))
+
     def row(self, sql: str, values: Values = None) -> TupleRow | None:
         rows = self.execute(sql, values)
         return rows[0] if rows else None
@@ -216,6 +240,10 @@ class Transaction:
             return True
         self._cancelling.join()
         return False
+
+
+def timeout_statement(seconds_max: float) -> Statement:
+    return settings_statement({"statement_timeout": str(max(1, int(seconds_max * 1_000)))})
 
 
 def settings_statement(settings: Mapping[str, str], *more: str) -> Statement:

@@ -4,24 +4,21 @@ A search reads the postings of its terms and adds up their scores here (`bm25.py
 database which of the best are visible and pass the filter. Chunks that were written since postings
 were last made come with their terms instead.
 
-What one search reads is bounded: beyond `LEXICAL_ENTRIES_MAX` the rarest terms alone bring chunks,
-and the commoner ones count for the best of these.
+What a search reads is bounded: beyond `keyword_entries_max` the rarest terms alone bring chunks,
+and the commoner ones count for the best of these. Only if that finds too little is everything read.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from zibaldone.access.principal import Tenant
-from zibaldone.limits import (
-    LEXICAL_ENTRIES_MAX,
-    LEXICAL_LOOKED_AT_MAX,
-    LEXICAL_REFINED_MAX,
-)
+from zibaldone.limits import LEXICAL_LOOKED_AT_MAX, LEXICAL_REFINED_MAX, Limits
 from zibaldone.model.query import NO_FILTER, Filter, Query
 from zibaldone.model.vector import np
 from zibaldone.store import statements
@@ -39,14 +36,18 @@ if TYPE_CHECKING:
 
 _SQL = statements.load("zibaldone.store.postgres", "lexical.sql")
 
+_FEW_MAX = 50_000
+"""Chunks that pass a filter, to be listed for a search."""
+
 _LAST = "\U0010ffff"
 """Above every term that goes on after a beginning."""
 
 
 class Lexical:
-    def __init__(self, transaction: Transaction, tenant: Tenant) -> None:
+    def __init__(self, transaction: Transaction, tenant: Tenant, limits: Limits) -> None:
         self._transaction = transaction
         self._tenant = tenant
+        self._entries_max = limits.keyword_entries_max
 
     def search(
         self,
@@ -57,15 +58,20 @@ class Lexical:
         wanted: Filter = NO_FILTER,
         enough: int | None = None,
     ) -> list[Scored]:
-        del enough  # there is one step
         values = filter_values(self._tenant, wanted)
         if query.is_empty or values is None or not limit:
             return []
         asked = Asked.of(query)
         index = _Index(self._transaction, self._tenant.namespace)
-        ranking = index.ranking(asked)
         walk = _Walk(self._transaction, index, values, asked.unwanted)
-        return walk.best(ranking, offset + limit)[offset:]
+        last = offset + limit
+        bounds = _Bounds(self._entries_max, LEXICAL_REFINED_MAX, LEXICAL_LOOKED_AT_MAX)
+        ranking = index.ranking(asked, bounds)
+        hits = walk.best(ranking, last)
+        if ranking.is_cut and len(hits) < min(last, last if enough is None else enough):
+            everything = index.ranking(asked, _NO_BOUNDS)
+            hits = _continued(hits, walk.best(everything, last + len(hits)))
+        return hits[offset:last]
 
     def matching(self, query: Query, chunk_keys: Iterable[int]) -> set[int]:
         keys = list(chunk_keys)
@@ -76,6 +82,23 @@ class Lexical:
             _SQL["matching"], {**range_values(self._tenant), **values}
         )
         return {row[0] for row in selected}
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    entries: float
+    refined: float
+    looked_at: float
+
+
+_NO_BOUNDS = _Bounds(math.inf, math.inf, math.inf)
+
+
+def _continued(hits: list[Scored], further: list[Scored]) -> list[Scored]:
+    """The order depends on the query and the filter alone, so that pages fit together."""
+    known = dict(hits)
+    least = hits[-1][1] if hits else math.inf
+    return hits + [(key, min(score, least)) for key, score in further if key not in known]
 
 
 @dataclass
@@ -101,16 +124,16 @@ class _Index:
         self._transaction = transaction
         self._namespace = {"namespace": namespace}
 
-    def ranking(self, asked: Asked) -> Ranking:
+    def ranking(self, asked: Asked, bounds: _Bounds) -> Ranking:
         """The chunks that are found, gone ones and such with excluded terms among them."""
         facts = self._facts(asked)
-        read = self._affordable(asked, facts)
-        found = _Found(self, asked, facts, self._entries(asked, read, facts))
+        read = self._affordable(asked, facts, bounds)
+        found = _Found(self, asked, facts, self._entries(asked, read, facts), bounds)
         ranking = found.ranking()
         unread = [term for term in asked.terms if term not in read]
         if unread:
-            ranking = self._refined(ranking, asked, facts, unread)
-        return ranking
+            ranking = self._refined(ranking, asked, facts, unread, bounds)
+        return replace(ranking, is_cut=found.is_cut or bool(unread))
 
     def own_share(self, facts: _Facts) -> float:
         """How many chunks there are in all for each one of the namespace."""
@@ -152,15 +175,15 @@ class _Index:
                 facts.length += length
         return facts
 
-    def _affordable(self, asked: Asked, facts: _Facts) -> set[str]:
+    def _affordable(self, asked: Asked, facts: _Facts, bounds: _Bounds) -> set[str]:
         """The terms whose postings are read: all, or the rarest."""
         sizes: Mapping[str, int] = facts.chunks_with
-        if sum(sizes[term] for term in asked.terms) <= LEXICAL_ENTRIES_MAX:
+        if sum(sizes[term] for term in asked.terms) <= bounds.entries:
             return set(asked.terms)
         values = {**self._namespace, "terms": asked.terms}
         sizes = dict(self._transaction.execute(_SQL["sizes"], values))
         read: set[str] = set()
-        left = LEXICAL_ENTRIES_MAX
+        left = bounds.entries
         for term in sorted(asked.terms, key=lambda term: sizes.get(term, 0)):
             left -= sizes.get(term, 0)
             if read and left < 0:
@@ -207,10 +230,15 @@ class _Index:
         return bm25.added_up(entries) if part.is_open else entries
 
     def _refined(
-        self, ranking: Ranking, asked: Asked, facts: _Facts, unread: Sequence[str]
+        self,
+        ranking: Ranking,
+        asked: Asked,
+        facts: _Facts,
+        unread: Sequence[str],
+        bounds: _Bounds,
     ) -> Ranking:
         """The best of them, with the score of the terms that were not read."""
-        best = ranking.best(LEXICAL_REFINED_MAX)
+        best = ranking.best(bounds.refined)
         meeting = self.meeting(best.keys, asked.tsquery)
         best = best.of(meeting)
         rows: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
@@ -230,8 +258,16 @@ class _Found:
     """What the entries of single terms say about a query."""
 
     def __init__(
-        self, index: _Index, asked: Asked, facts: _Facts, entries: dict[Part, Entries]
+        self,
+        index: _Index,
+        asked: Asked,
+        facts: _Facts,
+        entries: dict[Part, Entries],
+        bounds: _Bounds,
     ) -> None:
+        self._bounds = bounds
+        self.is_cut = False
+        """More chunks than were looked at have the terms of a phrase."""
         self._index = index
         self._asked = asked
         self._facts = facts
@@ -285,14 +321,15 @@ class _Found:
             return
         keys = reduce(np.intersect1d, (entries.keys for entries in read))
         words = Ranking.adding([(e.keys, self._corpus.scores(e, 1.0)) for e in read]).of(keys)
-        looked_at = words.best(LEXICAL_LOOKED_AT_MAX)
+        looked_at = words.best(self._bounds.looked_at)
+        self.is_cut |= len(looked_at) < len(words)
         meeting = looked_at.of(self._index.meeting(looked_at.keys, phrase.tsquery))
         self._chunks_with[phrase] = len(meeting) * len(keys) / max(1, len(looked_at))
         self._entries[phrase] = self._counted(phrase, meeting, read[0])
 
     def _counted(self, phrase: Part, meeting: Ranking, of_term: Entries) -> Entries:
         """How often they have it: counted in the best of them, once in others."""
-        best = meeting.best(LEXICAL_REFINED_MAX).keys[:LEXICAL_REFINED_MAX]
+        best = meeting.best(self._bounds.refined).keys
         counts = _phrase_counts(phrase, self._index, best)
         order = np.argsort(of_term.keys)
         places = order[np.searchsorted(of_term.keys, meeting.keys, sorter=order)]
@@ -354,7 +391,7 @@ class _Walk:
             step = self._next_step(seen, len(hits), count)
             if may_be_few and min(step, len(ranking) - seen) > LEXICAL_LOOKED_AT_MAX:
                 may_be_few = False
-                few = all_eligible(self._transaction, self._values, LEXICAL_ENTRIES_MAX // 20)
+                few = all_eligible(self._transaction, self._values, _FEW_MAX)
                 if few is not None:
                     hits, seen, step, is_eligible = [], 0, count + 64, True
                     ranking = ranking.of(np.array(few, np.int64))

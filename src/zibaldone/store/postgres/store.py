@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -51,11 +52,19 @@ class Session:
     """The tables as one caller may see them, in one transaction. It serves as Reader and Writer."""
 
     def __init__(
-        self, transaction: Transaction, tenant: Tenant, quotas: Quotas = NO_QUOTAS
+        self,
+        transaction: Transaction,
+        tenant: Tenant,
+        limits: Limits,
+        quotas: Quotas = NO_QUOTAS,
     ) -> None:
         self._transaction = transaction
         self._tenant = tenant
+        self._limits = limits
         self.documents = Documents(transaction, tenant, quotas)
+
+    def within(self, share: float) -> AbstractContextManager[None]:
+        return self._transaction.within(share)
 
     @cached_property
     def revisions(self) -> Revisions:
@@ -67,7 +76,7 @@ class Session:
 
     @cached_property
     def lexical(self) -> Lexical:
-        return Lexical(self._transaction, self._tenant)
+        return Lexical(self._transaction, self._tenant, self._limits)
 
     @cached_property
     def vectors(self) -> Vectors:
@@ -125,14 +134,14 @@ class PostgresStore:
     ) -> T:
         seconds = self._limits.query_seconds_max if seconds_max is None else seconds_max
         return await self._readers.run(
-            lambda transaction: work(Session(transaction, tenant)),
+            lambda transaction: work(Session(transaction, tenant, self._limits)),
             scopes.of_namespace(tenant.namespace),
             min(seconds, _SMALL_SECONDS_MAX) if is_small else seconds,
         )
 
     async def write(self, tenant: Tenant, work: Callable[[Writer], T]) -> T:
         return await self._writers.run(
-            lambda transaction: work(Session(transaction, tenant, self._quotas)),
+            lambda transaction: work(Session(transaction, tenant, self._limits, self._quotas)),
             scopes.of_namespace(tenant.namespace),
             to_the_end=True,
         )
@@ -186,16 +195,19 @@ class PostgresStore:
 
 def _turns(connections_max: int) -> tuple[Turns[Task[Any]], Turns[Task[Any]]]:
     """Places for readers and writers. Each share holds at most half of them beside others, and some
-    are kept for those that hold none."""
+    are kept for those that hold none. A write that computes for long holds up everybody's Python,
+    so its share rests before the next."""
     readers = max(2, connections_max * 3 // 8)
     writers = max(1, connections_max // 4)
     spare = max(1, (connections_max - readers - writers) // 2)
-    return tuple(
-        Turns(
-            places,
-            per_share=max(1, places - 1),
-            beside_others=max(1, places // 2),
-            extra=spare,
-        )
-        for places in (readers, writers)
-    )  # type: ignore[return-value]
+    return _places(readers, spare, rest_factor=0), _places(writers, spare, rest_factor=4)
+
+
+def _places(places: int, spare: int, *, rest_factor: float) -> Turns[Task[Any]]:
+    return Turns(
+        places,
+        per_share=max(1, places - 1),
+        beside_others=max(1, places // 2),
+        extra=spare,
+        rest_factor=rest_factor,
+    )

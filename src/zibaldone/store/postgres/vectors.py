@@ -82,22 +82,21 @@ class Vectors:
         if hits is None:
             hits = self._by_index(model, vector, k, values, is_open=is_open)
             if len(hits) < k:  # the filter leaves what is far away
-                hits = self._of_few(model, vector, k, values, documents_max=_ALL)
+                hits = self._of_few(model, vector, k, values, vectors_max=_ALL)
         return hits or []
 
     def _by_comparing(
         self, model: _Model, vector: VectorRows, k: int, values: dict[str, Any], *, is_open: bool
     ) -> list[Scored] | None:
         """None: there are too many."""
-        per_document = max(1.0, model.chunks / max(1, model.documents))
-        documents_max = int(_COMPARED_MAX / per_document)
-        if is_open and model.chunks > _COMPARED_MAX:
-            return None
-        if not is_open and model.chunks > _COMPARED_MAX:
-            expected = expected_documents(self._transaction, values)
-            if expected > _TRIED_MAX * documents_max:
+        if model.chunks > _COMPARED_MAX:
+            if is_open:
                 return None
-        return self._of_few(model, vector, k, values, documents_max=documents_max)
+            per_document = model.chunks / max(1, model.documents)
+            expected = expected_documents(self._transaction, values) * per_document
+            if expected > _TRIED_MAX * _COMPARED_MAX:
+                return None
+        return self._of_few(model, vector, k, values, vectors_max=_COMPARED_MAX)
 
     def _of_few(
         self,
@@ -106,14 +105,14 @@ class Vectors:
         k: int,
         values: dict[str, Any],
         *,
-        documents_max: int,
+        vectors_max: int,
     ) -> list[Scored] | None:
         self._transaction.defer(*PLANNED_ANEW)
         selected = self._transaction.execute(
             model.statement("nearest_of_few"),
-            {**values, "vector": as_text(vector), "limit": k, "documents_max": documents_max},
+            {**values, "vector": as_text(vector), "limit": k, "vectors_max": vectors_max},
         )
-        if selected[0][0] > documents_max:
+        if selected[0][0] > vectors_max:
             return None
         return [(key, min(cosine, 1.0)) for _, key, cosine in selected if key is not None]
 
@@ -125,12 +124,14 @@ class Vectors:
             "hnsw.iterative_scan": "strict_order",
             "hnsw.ef_search": str(listed),
             "hnsw.max_scan_tuples": str(_LOOKED_AT_MAX),
-            "enable_seqscan": "off",  # if there is no index, it does so nevertheless
+            "enable_sort": "off",  # where there is no index, it sorts nevertheless
             "plan_cache_mode": "force_custom_plan",
             "jit": "off",
         }
         self._transaction.defer(*settings_statement(settings))
-        return self._nearest(model, "nearest", vector, {**values, "limit": k})
+        hits = self._nearest(model, "nearest", vector, {**values, "limit": k})
+        self._transaction.defer(*settings_statement({"enable_sort": "on"}))
+        return hits
 
     def _compared(
         self, model: _Model, vector: VectorRows, k: int, chunk_keys: list[int]

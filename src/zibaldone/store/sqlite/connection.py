@@ -48,6 +48,7 @@ class Connection:
         self.wait_seconds_max = wait_seconds_max
         self._waiting_since_s = 0.0
         self._deadline_s: float | None = None
+        self._is_expired = False
         flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
         with translated(path):
             self.raw = apsw.Connection(str(path), flags=flags)
@@ -72,10 +73,27 @@ class Connection:
     def expire(self) -> None:
         """Interrupt the read that runs, from another thread: nobody waits for it any more."""
         if self._deadline_s is not None:
-            self._deadline_s = 0.0
+            self._is_expired = True
 
     def _is_over(self) -> bool:
-        return self._deadline_s is not None and time.monotonic() > self._deadline_s
+        if self._deadline_s is None:
+            return False
+        return self._is_expired or time.monotonic() > self._deadline_s
+
+    @contextmanager
+    def within(self, share: float) -> Iterator[None]:
+        """Give a part of a read that share of the time it has left."""
+        outer_s = self._deadline_s
+        if outer_s is None or share >= 1.0:
+            yield
+            return
+        now_s = time.monotonic()
+        self._deadline_s = now_s + share * max(outer_s - now_s, 0.0)
+        try:
+            with self.translated():
+                yield
+        finally:
+            self._deadline_s = outer_s
 
     @contextmanager
     def translated(self) -> Iterator[None]:
@@ -85,6 +103,7 @@ class Connection:
     def read(self, work: Callable[[apsw.Connection], T], seconds_max: float) -> T:
         """All reads of `work` see one state of the file; together they may take `seconds_max`."""
         raw = self.raw
+        self._is_expired = False
         self._deadline_s = time.monotonic() + seconds_max
         try:
             raw.execute("BEGIN")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import apsw
@@ -19,6 +19,9 @@ from zibaldone.store.sqlite.tiers import tiers
 from zibaldone.store.tenants import range_values
 
 _SCORED: rows.Kinds = (int, float)
+
+_SCANNED_PER_KEY = 50
+"""To look up one key takes FTS5 as long as to go through so many matches in their order."""
 
 _SQL = statements.load("zibaldone.store.sqlite", "lexical.sql")
 
@@ -88,8 +91,32 @@ class Lexical:
         return 0 if row is None else int(row[0])
 
     def matching(self, query: Query, chunk_keys: Iterable[int]) -> set[int]:
-        keys = orjson.dumps(list(chunk_keys)).decode()
-        if query.is_empty or keys == "[]":
+        keys = sorted(set(chunk_keys))
+        if query.is_empty or not keys:
             return set()
-        values = {**range_values(self._tenant), "match": to_fts5(query), "chunk_keys": keys}
-        return {row[0] for row in self._raw.execute(_SQL["matching"], values)}
+        match = to_fts5(query)
+        scanned = self._scan(match, keys)
+        matching = scanned.intersection(keys)
+        if len(scanned) == _SCANNED_PER_KEY * len(keys):
+            reached = max(scanned)
+            matching |= self._look_up(match, [key for key in keys if key > reached])
+        values = {**range_values(self._tenant), "chunk_keys": _json(matching)}
+        return {row[0] for row in self._raw.execute(_SQL["visible"], values)}
+
+    def _scan(self, match: str, keys: Sequence[int]) -> set[int]:
+        """Every chunk that matches, from the first of these to the last, up to a number."""
+        values = {
+            "match": match,
+            "first": keys[0],
+            "last": keys[-1],
+            "limit": _SCANNED_PER_KEY * len(keys),
+        }
+        return {row[0] for row in self._raw.execute(_SQL["matching_scan"], values)}
+
+    def _look_up(self, match: str, keys: Sequence[int]) -> set[int]:
+        values = {"match": match, "chunk_keys": _json(keys)}
+        return {row[0] for row in self._raw.execute(_SQL["matching_keys"], values)}
+
+
+def _json(keys: Iterable[int]) -> str:
+    return orjson.dumps(list(keys)).decode()

@@ -41,7 +41,7 @@ def to_fts5(query: Query, *, require_all: bool = False) -> str:
     """
     if query.is_empty:
         return ""
-    required = [_phrase(words) for words in query.phrases]
+    required = [phrase(words) for words in query.phrases]
     if query.title_terms:
         title = map(_any_of, map(_group, title_lookups(query)))
         required.append(f"(title : ({' AND '.join(title)}))")
@@ -58,12 +58,15 @@ def without_excluded(query: Query, expression: str) -> str:
     """What an expression finds, less what the query leaves out."""
     if not query.excluded:
         return expression
-    return f"({expression}) NOT ({' OR '.join(map(_phrase, query.excluded))})"
+    return f"({expression}) NOT ({' OR '.join(map(phrase, query.excluded))})"
 
 
 def wanted_groups(query: Query) -> list[Group]:
-    """What brings chunks, as expressions."""
-    return list(map(_group, wanted_lookups(query)))
+    """What brings chunks, as expressions. A quotation counts like a word, one of a single word not
+    twice."""
+    words = list(map(_group, wanted_lookups(query)))
+    quoted = ((phrase(wish),) for wish in query.wishes)
+    return [*words, *(group for group in quoted if group not in words)]
 
 
 def _group(alternatives: Alternatives) -> Group:
@@ -74,12 +77,13 @@ def _expression(lookup: Lookup) -> str:
     return _quoted(lookup.term) + (" *" if lookup.is_prefix else "")
 
 
-def _phrase(words: tuple[str, ...]) -> str:
-    phrase = phrase_lookup(words)
-    expression = _expression(Lookup(" ".join(phrase.terms), phrase.is_open))
-    if not phrase.marked:
+def phrase(words: tuple[str, ...]) -> str:
+    """Words side by side."""
+    lookup = phrase_lookup(words)
+    expression = _expression(Lookup(" ".join(lookup.terms), lookup.is_open))
+    if not lookup.marked:
         return expression
-    return f"({' AND '.join([expression, *map(_quoted, phrase.marked)])})"
+    return f"({' AND '.join([expression, *map(_quoted, lookup.marked)])})"
 
 
 def _any_of(group: Iterable[str]) -> str:

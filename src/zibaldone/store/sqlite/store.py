@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
@@ -13,6 +14,7 @@ import apsw
 
 from zibaldone.access.principal import Tenant
 from zibaldone.limits import Limits
+from zibaldone.store.outcome import outcome_of
 from zibaldone.store.port import ProbeResult, Reader, StoreCheck, Writer
 from zibaldone.store.quotas import NO_QUOTAS, Quotas, quotas_of
 from zibaldone.store.sqlite.api_keys import ApiKeys
@@ -54,7 +56,9 @@ class Session:
         memory: VectorMemory,
         limits: Limits,
         quotas: Quotas = NO_QUOTAS,
+        connection: Connection | None = None,
     ) -> None:
+        self._connection = connection
         self._raw = raw
         self._tenant = tenant
         self._memory = memory
@@ -62,6 +66,9 @@ class Session:
         self.documents = Documents(
             raw, tenant, quotas
         )  # the one part that nearly every caller needs
+
+    def within(self, share: float) -> AbstractContextManager[None]:
+        return nullcontext() if self._connection is None else self._connection.within(share)
 
     @cached_property
     def revisions(self) -> Revisions:
@@ -100,18 +107,6 @@ class Session:
         return ApiKeys(self._raw)
 
 
-async def _outcome(submitted: Future[T]) -> T:
-    """What becomes of a write. Cancelled before its turn, it never happens; after that the caller
-    waits for its end all the same: it was stored, or why not."""
-    waiting = asyncio.wrap_future(submitted)
-    while True:
-        try:
-            return await asyncio.shield(waiting)
-        except asyncio.CancelledError:
-            if submitted.cancel() or submitted.cancelled():
-                raise
-
-
 class SqliteStore:
     def __init__(self, path: Path, limits: Limits, *, for_transfer: bool = False) -> None:
         self._path = path
@@ -143,22 +138,40 @@ class SqliteStore:
                 lambda raw: work(Session(raw, tenant, self._memory, self._limits)),
                 min(seconds, _QUICK_SECONDS_MAX),
             )
-        return await self._read_snapshot(tenant, work, seconds)
+        if seconds_max is None:
+            return await self._read_snapshot(tenant, work, seconds)
+        asked_s = time.monotonic()
+
+        def read_in_time(connection: Connection) -> T:
+            waited_s = time.monotonic() - asked_s
+            return self._read_with(connection, tenant, work, max(seconds - waited_s, 0.0))
+
+        return await self._readers.run(read_in_time)
 
     async def _read_snapshot(
         self, tenant: Tenant, work: Callable[[Session], T], seconds_max: float
     ) -> T:
         return await self._readers.run(
-            lambda connection: connection.read(
-                lambda raw: work(Session(raw, tenant, self._memory, self._limits)), seconds_max
-            )
+            lambda connection: self._read_with(connection, tenant, work, seconds_max)
         )
+
+    def _read_with(
+        self,
+        connection: Connection,
+        tenant: Tenant,
+        work: Callable[[Session], T],
+        seconds_max: float,
+    ) -> T:
+        def read(raw: apsw.Connection) -> T:
+            return work(Session(raw, tenant, self._memory, self._limits, connection=connection))
+
+        return connection.read(read, seconds_max)
 
     async def write(self, tenant: Tenant, work: Callable[[Writer], T]) -> T:
         submitted = self._writer.submit(
             lambda raw: work(Session(raw, tenant, self._memory, self._limits, self._quotas))
         )
-        return await _outcome(submitted)
+        return await outcome_of(submitted)
 
     async def upkeep(self, work: Callable[[UpkeepPort], T], *, write: bool = True) -> T:
         if write:

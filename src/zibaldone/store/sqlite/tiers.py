@@ -4,17 +4,18 @@ To rank a chunk costs FTS5 some fifty times as much as to count it, and a word t
 tenth chunk says little about any. So the words that bring chunks are the rarest ones, as many
 as are together in `ranked_max` chunks; the commoner ones still count in the scores of what these
 bring. Only a search that finds too little that way goes on to the next step. The last step is the
-plain search, so nothing that holds a word of the query is out of reach.
+plain search, so nothing that holds a word of the query is out of reach. A quotation that is as
+common is left out: its words are there, and that they stand side by side says as little.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from zibaldone.model.query import Query
-from zibaldone.store.sqlite.match import to_fts5, wanted_groups, without_excluded
+from zibaldone.store.sqlite.match import phrase, to_fts5, wanted_groups, without_excluded
 
 Groups = Sequence[tuple[str, ...]]
 
@@ -32,6 +33,9 @@ def tiers(query: Query, chunks_with: Callable[[str], int], ranked_max: int) -> l
     `chunks_with` says in how many chunks an expression is found; it need not count beyond
     `ranked_max`.
     """
+    if query.terms:
+        wishes = [wish for wish in query.wishes if chunks_with(phrase(wish)) <= ranked_max]
+        query = replace(query, wishes=tuple(wishes))
     groups = wanted_groups(query)
     everything = Tier(to_fts5(query))
     if query.phrases or query.title_terms or len(groups) < 2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NotRequired
 
 import orjson
@@ -12,8 +13,8 @@ from zibaldone.embed.port import Embedder
 from zibaldone.errors import InvalidArgument
 from zibaldone.find.documents import DocumentHits, search_documents
 from zibaldone.find.meaning import meaning_of
-from zibaldone.find.parse import checked_query, left_out
-from zibaldone.find.query_vector import keywords_only
+from zibaldone.find.missing import Missing, notes_of, parts_of
+from zibaldone.find.parse import checked_query, query_notes
 from zibaldone.find.render import ShownHit, render_hits
 from zibaldone.limits import (
     FILTER_VALUES_MAX,
@@ -25,6 +26,7 @@ from zibaldone.model.query import Filter, Query
 from zibaldone.store.port import Reader
 from zibaldone.text import normalize
 from zibaldone.text.facets import folded_tags
+from zibaldone.tools.fields import LeftOut
 from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
 _BYTES_PER_HIT = KNOWLEDGE_RESPONSE_BYTES // SEARCH_LIMIT_DEFAULT
@@ -32,7 +34,9 @@ _BYTES_PER_HIT = KNOWLEDGE_RESPONSE_BYTES // SEARCH_LIMIT_DEFAULT
 
 
 class SearchKnowledge(Arguments):
-    query: str = Field(description='Words; "a phrase", -without, title:word, prefix*')
+    query: str = Field(
+        description='Words or a question; +"a phrase" must be there, -without, title:word, prefix*'
+    )
     limit: int = Field(SEARCH_LIMIT_DEFAULT, ge=1, le=SEARCH_LIMIT_MAX)
     prefix: str = Field("", description="Only paths that start so")
     tags: list[str] = Field([], max_length=FILTER_VALUES_MAX, description="Only with all of these")
@@ -42,6 +46,7 @@ class Hits(TypedDict):
     results: list[ShownHit]
     count: int
     truncated: bool
+    left_out: NotRequired[LeftOut]
     note: NotRequired[str]
 
 
@@ -56,8 +61,10 @@ async def handle(call: Call, given: SearchKnowledge) -> Hits:
         return hits, _pending(reader, query_vectors.embedder)
 
     hits, pending = await call.runtime.store.read(call.principal.tenant, search)
-    notes = _notes(meant.reason or hits.reason, pending, query)
-    return _answer(hits, query, given.limit, notes)
+    missing = (*meant.missing, *hits.missing)
+    notes = [*notes_of(missing), *_pending_notes(pending)]
+    notes += query_notes(query, hits.quoting)
+    return _answer(hits, query, given.limit, missing, notes)
 
 
 def _tags(given: list[str]) -> tuple[str, ...] | None:
@@ -73,15 +80,18 @@ def _pending(reader: Reader, embedder: Embedder | None) -> int:
     return 0 if embedder is None else reader.vectors.coverage(embedder.identity).pending
 
 
-def _notes(reason: str | None, pending: int, query: Query) -> list[str]:
-    notes = [keywords_only(reason)] if reason else []
-    if pending:
-        notes.append(f"{pending} documents are found by keyword only until their vectors are ready")
-    return notes + left_out(query)
+def _pending_notes(pending: int) -> list[str]:
+    if not pending:
+        return []
+    return [f"{pending} documents are found by keyword only until their vectors are ready"]
 
 
-def _answer(hits: DocumentHits, query: Query, limit: int, notes: list[str]) -> Hits:
+def _answer(
+    hits: DocumentHits, query: Query, limit: int, missing: Sequence[Missing], notes: list[str]
+) -> Hits:
     answer: Hits = {"results": [], "count": len(hits.hits), "truncated": False}
+    if missing:
+        answer["left_out"] = parts_of(missing)
     if notes:
         answer["note"] = "; ".join(notes)
     bytes_max = max(KNOWLEDGE_RESPONSE_BYTES, _BYTES_PER_HIT * limit)

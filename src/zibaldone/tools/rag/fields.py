@@ -12,6 +12,7 @@ from typing_extensions import TypedDict
 
 from zibaldone.errors import InvalidArgument
 from zibaldone.find.fusion import word_relevance
+from zibaldone.find.missing import Missing, notes_of, parts_of
 from zibaldone.limits import (
     CHUNK_ID_CHARS_MAX,
     ECHO_CHARS_MAX,
@@ -28,6 +29,7 @@ from zibaldone.store.port import Reader
 from zibaldone.text import normalize
 from zibaldone.text.facets import folded_tags
 from zibaldone.tools.answer import fit_items, size_bytes
+from zibaldone.tools.fields import LeftOut
 from zibaldone.tools.spec import Arguments
 
 H = TypeVar("H", bound=Mapping[str, Any])
@@ -170,6 +172,7 @@ class SearchAnswer(TypedDict, Generic[H]):
     results: list[H]
     truncated: bool
     stats: SearchStats
+    left_out: NotRequired[LeftOut]
     note: NotRequired[str]
 
 
@@ -199,6 +202,7 @@ def search_answer(
     k: int,
     more: bool,
     clock: Clock,
+    missing: Sequence[Missing] = (),
     notes: Sequence[str] = (),
     mode: str = "",
     candidates: CandidateCounts | None = None,
@@ -210,8 +214,10 @@ def search_answer(
         stats = {"mode": mode, "candidates": candidates, **stats}
     is_cut = more and k > SEARCH_LIMIT_MAX
     answer: SearchAnswer[H] = {"results": [], "truncated": is_cut, "stats": stats}
-    if notes:
-        answer["note"] = "; ".join(notes)
+    if missing:
+        answer["left_out"] = parts_of(missing)
+    if missing or notes:
+        answer["note"] = "; ".join([*notes_of(missing), *notes])
     kept = fit_items(hits, bytes_left(answer))
     answer["results"] = kept
     answer["truncated"] = is_cut or len(kept) < len(hits)

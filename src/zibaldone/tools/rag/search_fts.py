@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from zibaldone.find.candidates import WordRanking, ranked_by_words
 from zibaldone.find.fusion import word_relevance
-from zibaldone.find.parse import checked_query, left_out
+from zibaldone.find.parse import checked_query, query_notes
 from zibaldone.limits import (
     LIST_OFFSET_MAX,
     RAG_SECONDS_MAX,
@@ -53,13 +54,13 @@ async def handle(call: Call, given: SearchFts) -> SearchAnswer[KeywordHit]:
     least = given.filters.min_relevance or 0.0
     k = hits_wanted(given.k)
 
-    def search(reader: Reader) -> tuple[list[Scored], dict[int, ChunkView]]:
+    def search(reader: Reader) -> tuple[WordRanking, list[Scored], dict[int, ChunkView]]:
         # One more than asked for tells whether the cap left something out.
-        scored = reader.lexical.search(query, limit=k + 1, offset=given.offset, wanted=where)
-        relevant = [(key, score) for key, score in scored if word_relevance(score) >= least]
-        return relevant, reader.chunks.views(key for key, _ in relevant[:k])
+        ranking = ranked_by_words(reader, query, where, limit=k + 1, offset=given.offset)
+        relevant = [(key, score) for key, score in ranking.page if word_relevance(score) >= least]
+        return ranking, relevant, reader.chunks.views(key for key, _ in relevant[:k])
 
-    scored, views = await call.runtime.store.read(
+    ranking, scored, views = await call.runtime.store.read(
         call.principal.tenant, search, seconds_max=clock.left_s
     )
     hits = [
@@ -67,8 +68,14 @@ async def handle(call: Call, given: SearchFts) -> SearchAnswer[KeywordHit]:
         for key, score in scored[:k]
         if key in views
     ]
-    more = len(scored) > k
-    return search_answer(hits, k=given.k, more=more, clock=clock, notes=left_out(query))
+    return search_answer(
+        hits,
+        k=given.k,
+        more=len(scored) > k,
+        clock=clock,
+        missing=ranking.candidates.missing,
+        notes=query_notes(query, ranking.candidates.quoting_rank),
+    )
 
 
 def _render(view: ChunkView, score: float, include: SearchReturn, query: Query) -> KeywordHit:

@@ -10,8 +10,7 @@ from typing_extensions import TypedDict
 from zibaldone.find.fusion import Fused
 from zibaldone.find.hybrid import FuseRanks, MixScores, Mode, Ranking, Rerank, rank_chunks
 from zibaldone.find.meaning import VECTOR_SHARE, meaning_of
-from zibaldone.find.parse import checked_query, left_out
-from zibaldone.find.query_vector import keywords_only
+from zibaldone.find.parse import checked_query, query_notes
 from zibaldone.limits import RAG_SECONDS_MAX, SEARCH_LIMIT_DEFAULT, SNIPPET_CHARS_MAX
 from zibaldone.model.chunk import ChunkView
 from zibaldone.model.query import Query
@@ -102,9 +101,7 @@ async def handle(call: Call, given: SearchHybrid) -> SearchAnswer[HybridHit]:
         ranking = rank_chunks(reader, query, where, meant.meaning, _mode(given))
         relevant = [chunk for chunk in ranking.chunks if chunk.score >= least * ranking.score_max]
         views = reader.chunks.views(chunk.chunk_key for chunk in relevant[:k])
-        reason = meant.reason or ranking.reason
-        notes = [keywords_only(reason)] if reason else []
-        notes += left_out(query)
+        notes = query_notes(query, ranking.quoting)
         if meant.meaning is not None:
             notes += index_notes(reader, meant.meaning.identity)
         return ranking, relevant, views, notes
@@ -121,6 +118,7 @@ async def handle(call: Call, given: SearchHybrid) -> SearchAnswer[HybridHit]:
         k=given.k,
         more=len(relevant) > k or (ranking.has_more and not least),
         clock=clock,
+        missing=(*meant.missing, *ranking.missing),
         notes=notes,
         mode=given.mode,
         candidates={"fts": ranking.lexical_count, "vec": ranking.vector_count},

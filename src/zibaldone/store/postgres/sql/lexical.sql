@@ -1,7 +1,7 @@
 -- name: statistics
--- In how many chunks each term is, and how many there are (the empty term); and what was not folded
--- yet in the namespace: what has to be added to that, and the entries of chunks without postings.
--- Without a chunk, `count` is a number of chunks; else it says how often the chunk has the term.
+-- In how many chunks each term is, and how many chunks there are (the empty term).
+-- Then what is not folded yet in the namespace: what has to be added to these numbers, and the
+-- terms of chunks without postings. With a chunk, `count` says how often it has the term.
 SELECT NULL::bigint AS chunk_key, s.length, s.term::text, s.chunks AS count
 FROM zibaldone.term_statistics s WHERE s.term = '' OR s.term = ANY(%(terms)s::text[])
 UNION ALL

@@ -1,6 +1,6 @@
 -- name: model
--- A model by its identity, the schema of pgvector, and how many chunks and documents the namespace
--- has, about.
+-- A model by its identity, and the schema of pgvector.
+-- Then how many chunks and documents the namespace has, about.
 SELECT m.model_id, m.dimensions,
        (SELECT extnamespace::regnamespace::text FROM pg_extension WHERE extname = 'vector'),
        (SELECT coalesce(sum(s.chunks), 0)::bigint FROM zibaldone.segments s
@@ -23,19 +23,23 @@ ORDER BY o.vector::public.halfvec(/*dimensions*/1) OPERATOR(public.<=>) %(vector
 LIMIT %(limit)s;
 
 -- name: nearest_of_few
--- The nearest vectors whose documents pass a filter, all of them compared, if these are few: how many
--- there are comes with each. Where they are more, that is all that comes.
+-- The nearest vectors whose documents pass a filter, all of them compared, if these are few.
+-- How many there are comes with each. Where they are more, that is all that comes.
 -- The marked query is replaced by `eligible.documents`.
 WITH eligible AS MATERIALIZED (
     SELECT document_key FROM (/*eligible*/VALUES (0::bigint)) d (document_key)
-    LIMIT %(documents_max)s + 1
+    LIMIT %(vectors_max)s + 1
+), counted AS MATERIALIZED (
+    SELECT count(*) AS vectors FROM (
+        SELECT 1 FROM eligible JOIN zibaldone.vectors v USING (document_key)
+        WHERE v.model_id = /*model_id*/1 LIMIT %(vectors_max)s + 1) few
 )
-SELECT e.documents, n.chunk_key, n.cosine
-FROM (SELECT count(*) AS documents FROM eligible) e LEFT JOIN LATERAL (
+SELECT counted.vectors, n.chunk_key, n.cosine
+FROM counted LEFT JOIN LATERAL (
     SELECT v.chunk_key, 1 - (v.vector::public.halfvec(/*dimensions*/1)
                              OPERATOR(public.<=>) %(vector)s::public.halfvec) AS cosine
     FROM eligible JOIN zibaldone.vectors v USING (document_key)
-    WHERE e.documents <= %(documents_max)s AND v.namespace = %(namespace)s
+    WHERE counted.vectors <= %(vectors_max)s AND v.namespace = %(namespace)s
       AND v.model_id = /*model_id*/1
     ORDER BY cosine DESC, v.chunk_key LIMIT %(limit)s
 ) n ON true;

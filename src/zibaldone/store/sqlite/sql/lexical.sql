@@ -41,12 +41,22 @@ SELECT count(*) FROM (SELECT 1 FROM chunk_terms WHERE chunk_terms MATCH :match L
 -- The highest key a chunk has; keys only grow.
 SELECT coalesce(max(chunk_key), 0) FROM chunks;
 
--- name: matching
--- Which of these chunks match and are visible.
-SELECT t.rowid
-FROM chunk_terms t
-CROSS JOIN chunks c ON c.chunk_key = t.rowid
+-- name: matching_scan
+-- Chunks that match, in the order of their keys.
+SELECT rowid FROM chunk_terms
+WHERE chunk_terms MATCH :match AND rowid BETWEEN :first AND :last
+ORDER BY rowid LIMIT :limit;
+
+-- name: matching_keys
+-- Which of these chunks match, looked up one by one.
+SELECT rowid FROM chunk_terms
+WHERE chunk_terms MATCH :match AND rowid IN (SELECT value FROM json_each(:chunk_keys));
+
+-- name: visible
+-- Which of these chunks the tenant can see.
+SELECT c.chunk_key
+FROM json_each(:chunk_keys) k
+CROSS JOIN chunks c ON c.chunk_key = k.value
 CROSS JOIN documents d USING (document_key)
-WHERE t.chunk_terms MATCH :match AND t.rowid IN (SELECT value FROM json_each(:chunk_keys))
-  AND d.namespace = :namespace AND d.deleted_at_us IS NULL
+WHERE d.namespace = :namespace AND d.deleted_at_us IS NULL
   AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end);
