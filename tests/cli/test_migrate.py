@@ -127,7 +127,8 @@ def test_to_postgresql_and_back_everything_reads_the_same(
         "sources", "documents", "bodies", "revisions",
     ]  # fmt: skip
     assert "rows moved and verified." in printed
-    assert "PostgreSQL database" in lines[-1]
+    assert "PostgreSQL database" in lines[0]
+    assert lines[-1].startswith("Now set store to ")
     assert_same(middle, first)
     answer = cli.json("migrate", "--from", middle.url, "--to", last.url)
     assert {table["name"] for table in answer["tables"]} >= {"documents", "vectors", "audit"}

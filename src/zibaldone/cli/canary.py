@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -113,15 +113,22 @@ def _deployment(
 
         return RemoteDeployment(url, key)
     from zibaldone.canary.local import LocalDeployment, Parts
+    from zibaldone.store.open import is_postgres
     from zibaldone.wiring.background import build_supervisor
     from zibaldone.wiring.catalogue import build_catalogue
     from zibaldone.wiring.runtime import build_runtime
 
     settings = options.settings()
+    sever: Callable[[], int] = int  # nothing to cut
+    if is_postgres(settings.store):
+        from zibaldone.canary.severing import severable
+
+        named, sever = severable(settings.store)
+        settings = replace(settings, store=named)
 
     def open_parts() -> Parts:
         runtime = build_runtime(settings)
-        return Parts(runtime, build_catalogue(settings), build_supervisor(runtime))
+        return Parts(runtime, build_catalogue(settings), build_supervisor(runtime), sever)
 
     return LocalDeployment(open_parts)
 

@@ -58,7 +58,7 @@ def migrate(
             answer = {"from": source.description, "to": destination.description}
             context.echo_json({**answer, "tables": [asdict(report) for report in reports]})
         else:
-            _echo(reports, destination)
+            _echo(reports)
     finally:
         source.close()
 
@@ -79,8 +79,8 @@ async def _migrate(
         return await migration.verify(advance)
 
 
-def _echo(reports: list[TableReport], destination: Store) -> None:
+def _echo(reports: list[TableReport]) -> None:
     rows = [(report.name, f"{report.rows:,}", report.digest) for report in reports]
     context.echo_table([("table", "rows", "hash in both stores"), *rows], right=frozenset({1}))
     click.echo(f"\n{sum(report.rows for report in reports):,} rows moved and verified.")
-    click.echo(f"Set store to the URL of {destination.description} and start the server.")
+    click.echo("Now set store to the URL that you gave with --to, and start the server.")

@@ -27,9 +27,9 @@ from zibaldone.text.terms import index_terms
 
 _ORIGIN = "origin"
 _SETTLE_PAUSE_SECONDS = 0.2
-_HELD = ("documents", "audit", "api_keys")
-"""A store with rows in one of these is somebody's. Models, schedules and jobs are there as soon as
-a server has run, and are replaced."""
+_HELD = {"documents": "documents", "audit": "lines of the audit log", "api_keys": "API keys"}
+"""A store with rows in one of these tables is somebody's. Models, schedules and jobs are there as
+soon as a server has run, and are replaced."""
 
 Advance = Callable[[int], None]
 """Told of every so many rows that are done."""
@@ -156,13 +156,13 @@ class Migration:
         counts = await self._destination.upkeep(
             lambda work: {table.name: work.transfer.count(table) for table in TABLES}, write=False
         )
-        held = [f"{counts[name]} {name}" for name in _HELD if counts[name]]
+        held = [f"{counts[name]} {what}" for name, what in _HELD.items() if counts[name]]
         if counts["sources"] > 1:
             held.append(f"{counts['sources']} sources")
         if held:
             raise Conflict(
                 f"{_capital(self._destination.description)} is not empty: it holds "
-                f"{', '.join(held).replace('_', ' ')}. Choose an empty one; nothing was changed."
+                f"{', '.join(held)}. Choose an empty one; nothing was changed."
             )
 
     def _require_same(self, noted: dict[str, Any], origin: dict[str, Any]) -> None:

@@ -34,7 +34,7 @@ def open_store(url: str, limits: Limits, *, for_transfer: bool = False) -> Store
 
     `for_transfer`: also one that is still being filled by a migration from another store.
     """
-    if _is_postgres(url):
+    if is_postgres(url):
         from zibaldone.store.postgres.store import PostgresStore
 
         return PostgresStore(url, limits, for_transfer=for_transfer)
@@ -43,7 +43,7 @@ def open_store(url: str, limits: Limits, *, for_transfer: bool = False) -> Store
 
 def inspect_store(url: str) -> StorePlace:
     """Look at a store without opening it; nothing is made or changed."""
-    if _is_postgres(url):
+    if is_postgres(url):
         from zibaldone.store.postgres.address import Address
         from zibaldone.store.postgres.place import place_of as postgres_place
 
@@ -56,7 +56,7 @@ def _scheme(url: str) -> str:
     return match[1].lower() if match else ""
 
 
-def _is_postgres(url: str) -> bool:
+def is_postgres(url: str) -> bool:
     """Whether the URL asks for PostgreSQL; ConfigurationError if that is not to be had."""
     if _scheme(url) not in ("postgresql", "postgres"):
         return False
