@@ -93,9 +93,9 @@ class Limits:
     keyword_ranked_chunks_max: int = 20_000
     """Beyond that, chunks ranked by the rarer words of a query (docs/explain/finding.md)."""
 
-    keyword_entries_max: int = 1_000_000
-    """Entries of the keyword index on PostgreSQL that a search reads: 7 MB. If its words have more,
-    the rarer ones are searched first (docs/explain/postgresql.md)."""
+    keyword_entries_max: int = 2_000_000
+    """Entries of the keyword index on PostgreSQL that a search reads, 14 MB. If its words have
+    more, the rarer ones are searched first (docs/explain/postgresql.md)."""
 
     ingest_bytes_max: int = 64 * MIB
     """A file or URL to ingest, before its text is extracted (PDFs contain images)."""
@@ -245,12 +245,15 @@ LEXICAL_ENOUGH = 100
 """If the rarer words of a keyword search find this many chunks, the more common ones are not
 needed (keyword_ranked_chunks_max)."""
 
-LEXICAL_REFINED_MAX = 2_000
+LEXICAL_REFINED_MAX = 1_000
 """Chunks, the best ones, in which the more common words and phrases are then counted one by one."""
 
 LEXICAL_LOOKED_AT_MAX = 20_000
 """Chunks that are looked at for a phrase at first; and for a filter, before all that pass it are
 listed instead."""
+
+LEXICAL_WISHED_MAX = 5_000
+"""The same for a quotation that is only wished for."""
 
 RAG_RESPONSE_BYTES_MAX = 5_000_000
 """One answer of a rag tool, as JSON. Over MCP that JSON is sent as text, which escapes its quotes,

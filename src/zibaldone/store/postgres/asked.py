@@ -2,6 +2,7 @@
 
 The weights are those that the other engine gives by the way it writes a query: what is required
 counts twice beside words that are not, and a word that is asked for in two forms counts in each.
+A phrase with a sign or an accent is several parts that have to be there together.
 """
 
 from __future__ import annotations
@@ -39,7 +40,10 @@ class Part:
         return " <-> ".join(map(quoted, self.terms)) + (":*" if self.is_open else "")
 
 
-Group = tuple[Part, ...]
+Together = tuple[Part, ...]
+"""All of these have to be there; mostly it is one."""
+
+Group = tuple[Together, ...]
 """Any of these will do."""
 
 
@@ -48,38 +52,56 @@ class Asked:
     groups: Sequence[Group]
     """Each of them has to be met."""
     weights: Mapping[Part, int]
-    """What counts. Parts of `groups` are all among them."""
-    excluded: Sequence[Group]
-    """None of them may be met; here all parts of a group have to be there together."""
+    """What counts wherever it is."""
+    wishes: Sequence[Together]
+    """Of several parts, which count where they are all together."""
+    excluded: Sequence[Together]
+    """None of them may be met."""
 
     @classmethod
     def of(cls, query: Query) -> Asked:
         """The query must not be empty."""
-        required: list[Group] = [(part,) for words in query.phrases for part in _phrase(words)]
-        required += [_parts(group, IN_TITLE) for group in title_lookups(query)]
-        wanted = [_parts(group) for group in wanted_lookups(query)]
-        weights = Counter(chain.from_iterable((*required, *required) if wanted else required))
-        weights.update(chain.from_iterable(wanted))
-        any_word = tuple(dict.fromkeys(chain.from_iterable(wanted)))
+        required: list[Group] = [((part,),) for words in query.phrases for part in _phrase(words)]
+        required += [_group(group, IN_TITLE) for group in title_lookups(query)]
+        wanted = [_group(group) for group in wanted_lookups(query)]
+        # A quotation counts like a word, one of a single word not twice.
+        quoted = ((_phrase(words),) for words in query.wishes)
+        wanted += [group for group in quoted if group not in wanted]
+        counted = [*required, *required, *wanted] if wanted else required
+        alternatives = list(chain.from_iterable(counted))
+        any_of_them = tuple(dict.fromkeys(chain.from_iterable(wanted)))
         return cls(
-            groups=list(dict.fromkeys(required)) or [any_word],
-            weights=weights,
+            groups=list(dict.fromkeys(required)) or [any_of_them],
+            weights=Counter(together[0] for together in alternatives if len(together) == 1),
+            wishes=[together for together in alternatives if len(together) > 1],
             excluded=[_phrase(words) for words in query.excluded],
         )
 
     @cached_property
+    def parts(self) -> list[Part]:
+        """Everything that is looked up."""
+        return list(dict.fromkeys((*self.weights, *chain.from_iterable(self.wishes))))
+
+    @cached_property
+    def is_any(self) -> bool:
+        """Whether all that counts also brings chunks."""
+        return len(self.groups) == 1 and set(self.groups[0]) == {
+            *((part,) for part in self.weights),
+            *self.wishes,
+        }
+
+    def is_required(self, part: Part) -> bool:
+        return any(group == ((part,),) for group in self.groups)
+
+    @cached_property
     def terms(self) -> list[str]:
         """Every term that is looked up as it is."""
-        return list(dict.fromkeys(chain.from_iterable(part.closed for part in self.weights)))
+        return list(dict.fromkeys(chain.from_iterable(part.closed for part in self.parts)))
 
     @cached_property
     def beginnings(self) -> list[str]:
         """Every beginning of a term that is looked up."""
-        return list(dict.fromkeys(part.terms[-1] for part in self.weights if part.is_open))
-
-    @property
-    def phrases(self) -> list[Part]:
-        return [part for part in self.weights if part.is_phrase]
+        return list(dict.fromkeys(part.terms[-1] for part in self.parts if part.is_open))
 
     @cached_property
     def any_term(self) -> str:
@@ -90,27 +112,25 @@ class Asked:
     @cached_property
     def tsquery(self) -> str:
         """What a chunk has to meet to be found."""
-        needed = " & ".join(f"({' | '.join(_each(group))})" for group in self.groups)
-        return f"({needed}) & {self._none_excluded}" if self.excluded else needed
-
-    @property
-    def _none_excluded(self) -> str:
-        return " & ".join(f"!({' & '.join(_each(group))})" for group in self.excluded)
+        needed = " & ".join(f"({_any(group)})" for group in self.groups)
+        return f"({needed}) & !({self.unwanted})" if self.excluded else needed
 
     @property
     def unwanted(self) -> str | None:
         """What it must not meet."""
-        return " | ".join(f"({' & '.join(_each(group))})" for group in self.excluded) or None
+        return _any(self.excluded) or None
 
 
-def _parts(lookups: Iterable[Lookup], mark: str = "") -> Group:
-    return tuple(Part((mark + lookup.term,), lookup.is_prefix) for lookup in lookups)
+def _any(group: Iterable[Together]) -> str:
+    return " | ".join(
+        f"({' & '.join(f'({part.tsquery})' for part in together)})" for together in group
+    )
 
 
-def _phrase(words: tuple[str, ...]) -> Group:
+def _group(lookups: Iterable[Lookup], mark: str = "") -> Group:
+    return tuple((Part((mark + lookup.term,), lookup.is_prefix),) for lookup in lookups)
+
+
+def _phrase(words: tuple[str, ...]) -> Together:
     phrase = phrase_lookup(words)
     return Part(phrase.terms, phrase.is_open), *(Part((term,)) for term in phrase.marked)
-
-
-def _each(group: Group) -> Iterable[str]:
-    return (f"({part.tsquery})" for part in group)

@@ -37,6 +37,11 @@ class Entries(NamedTuple):
     lengths: Floats
     counts: Floats
 
+    def by_key(self) -> Entries:
+        """By rising key."""
+        order = np.argsort(self.keys, kind="stable")
+        return Entries(self.keys[order], self.lengths[order], self.counts[order])
+
     def __len__(self) -> int:
         return len(self.keys)
 
@@ -78,18 +83,51 @@ def joined(parts: Iterable[Entries]) -> Entries:
 
 def added_up(entries: Entries) -> Entries:
     """Each chunk once, by rising key, with its counts added up."""
-    keys, first, places = np.unique(entries.keys, return_index=True, return_inverse=True)
-    return Entries(keys, entries.lengths[first], _sums(places, entries.counts, len(keys)))
+    times = np.ones(len(entries))
+    keys, (counts, lengths, times) = _by_key(entries.keys, entries.counts, entries.lengths, times)
+    return Entries(keys, lengths / times, counts)
+
+
+def shared(parts: Sequence[Entries], corpus: Corpus) -> Ranking:
+    """The chunks that have all of these, by what their terms are worth."""
+    keys = np.concatenate([entries.keys for entries in parts])
+    scores = np.concatenate([corpus.scores(entries, 1.0) for entries in parts])
+    keys, (scores, times) = _by_key(keys, scores, np.ones(len(keys)))
+    in_all = times == len(parts)
+    return Ranking(keys[in_all], scores[in_all])
+
+
+def _by_key(keys: Keys, *values: Floats) -> tuple[Keys, list[Floats]]:
+    """Each key once, rising, with the sums of its values, all of which are above 0."""
+    if not len(keys):
+        return keys, list(values)
+    lowest = int(keys.min())
+    reach = int(keys.max()) - lowest + 1
+    if reach <= _SPARSE * len(keys):
+        offsets = keys - lowest
+        sums: list[Floats] = [
+            np.bincount(offsets, of_key, reach).astype(np.float64, copy=False) for of_key in values
+        ]
+        places = np.flatnonzero(sums[0] > 0)
+        return places + lowest, [of_key[places] for of_key in sums]
+    order = np.argsort(keys, kind="stable")  # they come in runs that are in order
+    keys = keys[order]
+    first = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
+    return keys[first], [np.add.reduceat(of_key[order], first) for of_key in values]
+
+
+def only(entries: Entries, keys: Keys) -> Entries:
+    """Those of these chunks."""
+    return _chosen(entries, np.isin(entries.keys, keys))
 
 
 def without(entries: Entries, keys: Keys) -> Entries:
     """Those of other chunks."""
-    others = ~np.isin(entries.keys, keys)
-    return Entries(entries.keys[others], entries.lengths[others], entries.counts[others])
+    return _chosen(entries, ~np.isin(entries.keys, keys))
 
 
-def _sums(places: Keys, values: Floats, length: int) -> Floats:
-    return np.bincount(places, values, length).astype(np.float64, copy=False)
+def _chosen(entries: Entries, places: npt.NDArray[np.bool_]) -> Entries:
+    return Entries(entries.keys[places], entries.lengths[places], entries.counts[places])
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,20 +160,11 @@ class Ranking:
         """Chunks by the sum of their scores, all of which are above 0."""
         if not parts:
             return cls(np.empty(0, np.int64), np.empty(0))
-        keys = np.concatenate([keys for keys, _ in parts])
-        scores = np.concatenate([scores for _, scores in parts])
-        if not len(keys):
-            return cls(keys, scores)
-        lowest = int(keys.min())
-        reach = int(keys.max()) - lowest + 1
-        if reach <= _SPARSE * len(keys):
-            sums = _sums(keys - lowest, scores, reach)
-            places = np.flatnonzero(sums > 0)
-            return cls(places + lowest, sums[places])
-        order = np.argsort(keys, kind="stable")  # they come in runs that are in order
-        keys = keys[order]
-        first = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
-        return cls(keys[first], np.add.reduceat(scores[order], first))
+        keys, (scores,) = _by_key(
+            np.concatenate([keys for keys, _ in parts]),
+            np.concatenate([scores for _, scores in parts]),
+        )
+        return cls(keys, scores)
 
     def of(self, keys: Keys) -> Ranking:
         """Only these chunks; `keys` need not be among them."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from zibaldone.access.principal import Tenant
-from zibaldone.model.query import Filter
+from zibaldone.model.query import NO_FILTER, Filter
 from zibaldone.store import statements
 from zibaldone.store.postgres.connection import Transaction, settings_statement
 from zibaldone.store.tenants import visible_range
@@ -60,10 +60,25 @@ def expected_documents(transaction: Transaction, values: dict[str, Any]) -> int:
     return int(plan[0]["Plan"]["Plan Rows"])
 
 
+def is_open(tenant: Tenant, wanted: Filter) -> bool:
+    """Whether everything in the namespace passes, disabled sources apart."""
+    return wanted == NO_FILTER and not tenant.prefix
+
+
+def present_chunks(
+    transaction: Transaction, values: dict[str, Any], chunk_keys: list[int]
+) -> set[int] | None:
+    """Those that pass where nothing is filtered. None: some sources are disabled."""
+    keys = {"namespace": values["namespace"], "chunk_keys": chunk_keys}
+    present = {row[0] for row in transaction.execute(_SQL["present"], keys)}
+    return None if None in present else present
+
+
 def eligible_chunks(
     transaction: Transaction, values: dict[str, Any], chunk_keys: list[int]
 ) -> set[int]:
     """Those of these chunks that pass."""
+    transaction.defer(*PLANNED_ANEW)
     selected = transaction.execute(_CHUNKS, {**values, "chunk_keys": chunk_keys})
     return {row[0] for row in selected}
 

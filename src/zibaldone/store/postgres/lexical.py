@@ -18,21 +18,32 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from zibaldone.access.principal import Tenant
-from zibaldone.limits import LEXICAL_LOOKED_AT_MAX, LEXICAL_REFINED_MAX, Limits
+from zibaldone.limits import (
+    LEXICAL_LOOKED_AT_MAX,
+    LEXICAL_REFINED_MAX,
+    LEXICAL_WISHED_MAX,
+    Limits,
+)
 from zibaldone.model.query import NO_FILTER, Filter, Query
 from zibaldone.model.vector import np
 from zibaldone.store import statements
 from zibaldone.store.port import Scored
 from zibaldone.store.postgres import bm25
-from zibaldone.store.postgres.asked import Asked, Group, Part
+from zibaldone.store.postgres.asked import Asked, Group, Part, Together
 from zibaldone.store.postgres.bm25 import Corpus, Entries, Ranking
 from zibaldone.store.postgres.connection import Transaction
-from zibaldone.store.postgres.eligible import all_eligible, eligible_chunks, filter_values
+from zibaldone.store.postgres.eligible import (
+    all_eligible,
+    eligible_chunks,
+    filter_values,
+    is_open,
+    present_chunks,
+)
 from zibaldone.store.tenants import range_values
 from zibaldone.text.normalize import prefix_end
 
 if TYPE_CHECKING:
-    from zibaldone.store.postgres.bm25 import Keys
+    from zibaldone.store.postgres.bm25 import Floats, Keys
 
 _SQL = statements.load("zibaldone.store.postgres", "lexical.sql")
 
@@ -63,9 +74,12 @@ class Lexical:
             return []
         asked = Asked.of(query)
         index = _Index(self._transaction, self._tenant.namespace)
-        walk = _Walk(self._transaction, index, values, asked.unwanted)
+        has_all = is_open(self._tenant, wanted)
+        walk = _Walk(self._transaction, index, values, asked.unwanted, has_all=has_all)
         last = offset + limit
-        bounds = _Bounds(self._entries_max, LEXICAL_REFINED_MAX, LEXICAL_LOOKED_AT_MAX)
+        bounds = _Bounds(
+            self._entries_max, LEXICAL_REFINED_MAX, LEXICAL_LOOKED_AT_MAX, LEXICAL_WISHED_MAX
+        )
         ranking = index.ranking(asked, bounds)
         hits = walk.best(ranking, last)
         if ranking.is_cut and len(hits) < min(last, last if enough is None else enough):
@@ -86,12 +100,13 @@ class Lexical:
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    entries: float
-    refined: float
-    looked_at: float
+    entries: float = math.inf
+    refined: float = math.inf
+    looked_at: float = math.inf
+    wished: float = math.inf
 
 
-_NO_BOUNDS = _Bounds(math.inf, math.inf, math.inf)
+_NO_BOUNDS = _Bounds()
 
 
 def _continued(hits: list[Scored], further: list[Scored]) -> list[Scored]:
@@ -279,7 +294,7 @@ class _Found:
 
     def ranking(self) -> Ranking:
         asked = self._asked
-        estimated = [part for part in asked.weights if part.is_open or part.is_phrase]
+        estimated = [part for part in asked.parts if part.is_open or part.is_phrase]
         if estimated:
             share = self._index.own_share(self._facts)
             for part in estimated:
@@ -288,19 +303,24 @@ class _Found:
                 if part in self._entries:
                     own = self._chunks_with.get(part, float(len(self._entries[part])))
                     self._chunks_with[part] = min(own * share, self._facts.chunks)
-        ranking = Ranking.adding(
-            [
-                (entries.keys, self._corpus.scores(entries, self._weight(part)))
-                for part, entries in self._entries.items()
-                if part in asked.weights
+        scored = [
+            self._scored(part, self._entries[part], count)
+            for part, count in asked.weights.items()
+            if part in self._entries
+        ]
+        for together in asked.wishes:
+            keys = self._holding(together)
+            scored += [
+                self._scored(part, bm25.only(self._entries[part], keys), 1)
+                for part in together
+                if part in self._entries
             ]
-        )
-        if len(asked.groups) == 1 and set(asked.groups[0]) == asked.weights.keys():
-            return ranking  # whatever counts brings chunks
-        return ranking.of(self._required())
+        ranking = Ranking.adding(scored)
+        return ranking if asked.is_any else ranking.of(self._required())
 
-    def _weight(self, part: Part) -> float:
-        return self._asked.weights[part] * self._corpus.idf(self._chunks_with[part])
+    def _scored(self, part: Part, entries: Entries, count: int) -> tuple[Keys, Floats]:
+        weight = count * self._corpus.idf(self._chunks_with[part])
+        return entries.keys, self._corpus.scores(entries, weight)
 
     def _required(self) -> Keys:
         """Chunks that meet every group of which something was read."""
@@ -308,8 +328,16 @@ class _Found:
         return reduce(np.intersect1d, sets) if sets else np.empty(0, np.int64)
 
     def _meeting(self, group: Group) -> Keys | None:
-        read = [self._entries[part].keys for part in group if part in self._entries]
+        read = [self._holding(together) for together in group if self._is_read(together)]
         return np.unique(np.concatenate(read)) if read else None
+
+    def _is_read(self, together: Together) -> bool:
+        return any(part in self._entries for part in together)
+
+    def _holding(self, together: Together) -> Keys:
+        """Chunks that have all these parts, as far as they were read."""
+        read = [self._entries[part].keys for part in together if part in self._entries]
+        return reduce(np.intersect1d, read) if read else np.empty(0, np.int64)
 
     def _find_phrase(self, phrase: Part) -> None:
         """Of the chunks that have all of its terms, those in which they stand side by side."""
@@ -319,23 +347,18 @@ class _Found:
         read = [self._entries[part] for part in dict.fromkeys(single) if part in self._entries]
         if not read:
             return
-        keys = reduce(np.intersect1d, (entries.keys for entries in read))
-        words = Ranking.adding([(e.keys, self._corpus.scores(e, 1.0)) for e in read]).of(keys)
-        looked_at = words.best(self._bounds.looked_at)
+        words = bm25.shared(read, self._corpus)
+        is_required = self._asked.is_required(phrase)
+        bound = self._bounds.looked_at if is_required else self._bounds.wished
+        looked_at = words.best(bound)
         self.is_cut |= len(looked_at) < len(words)
         meeting = looked_at.of(self._index.meeting(looked_at.keys, phrase.tsquery))
-        self._chunks_with[phrase] = len(meeting) * len(keys) / max(1, len(looked_at))
-        self._entries[phrase] = self._counted(phrase, meeting, read[0])
-
-    def _counted(self, phrase: Part, meeting: Ranking, of_term: Entries) -> Entries:
-        """How often they have it: counted in the best of them, once in others."""
-        best = meeting.best(self._bounds.refined).keys
-        counts = _phrase_counts(phrase, self._index, best)
-        order = np.argsort(of_term.keys)
-        places = order[np.searchsorted(of_term.keys, meeting.keys, sorter=order)]
-        return Entries(
+        self._chunks_with[phrase] = len(meeting) * len(words) / max(1, len(looked_at))
+        best = meeting.best(self._bounds.refined)
+        counts = _phrase_counts(phrase, self._index, best.keys)
+        self._entries[phrase] = Entries(
             meeting.keys,
-            of_term.lengths[places],
+            bm25.only(read[0], meeting.keys).by_key().lengths,
             np.array([counts.get(key, 1) for key in meeting.keys.tolist()], np.float64),
         )
 
@@ -371,7 +394,10 @@ class _Walk:
         index: _Index,
         values: dict[str, Any],
         unwanted: str | None,
+        *,
+        has_all: bool,
     ) -> None:
+        self._has_all = has_all
         self._transaction = transaction
         self._index = index
         self._values = values
@@ -405,8 +431,16 @@ class _Walk:
         listed = keys.tolist()
         passing = set(listed)
         if not is_eligible:
-            passing = eligible_chunks(self._transaction, self._values, listed)
+            passing = self._eligible(listed)
         if self._unwanted and passing:
             left = np.array(sorted(passing), np.int64)
             passing -= set(self._index.meeting(left, self._unwanted).tolist())
         return passing
+
+    def _eligible(self, keys: list[int]) -> set[int]:
+        if self._has_all:
+            present = present_chunks(self._transaction, self._values, keys)
+            if present is not None:
+                return present
+            self._has_all = False
+        return eligible_chunks(self._transaction, self._values, keys)

@@ -18,6 +18,7 @@ from zibaldone.store.postgres.eligible import (
     PLANNED_ANEW,
     expected_documents,
     filter_values,
+    is_open,
     with_filter,
 )
 from zibaldone.store.tenants import range_values
@@ -77,20 +78,20 @@ class Vectors:
         values = filter_values(self._tenant, wanted)
         if model is None or values is None or k < 1:
             return []
-        is_open = wanted == NO_FILTER and not self._tenant.prefix
-        hits = self._by_comparing(model, vector, k, values, is_open=is_open)
+        has_all = is_open(self._tenant, wanted)
+        hits = self._by_comparing(model, vector, k, values, has_all=has_all)
         if hits is None:
-            hits = self._by_index(model, vector, k, values, is_open=is_open)
+            hits = self._by_index(model, vector, k, values, has_all=has_all)
             if len(hits) < k:  # the filter leaves what is far away
                 hits = self._of_few(model, vector, k, values, vectors_max=_ALL)
         return hits or []
 
     def _by_comparing(
-        self, model: _Model, vector: VectorRows, k: int, values: dict[str, Any], *, is_open: bool
+        self, model: _Model, vector: VectorRows, k: int, values: dict[str, Any], *, has_all: bool
     ) -> list[Scored] | None:
         """None: there are too many."""
         if model.chunks > _COMPARED_MAX:
-            if is_open:
+            if has_all:
                 return None
             per_document = model.chunks / max(1, model.documents)
             expected = expected_documents(self._transaction, values) * per_document
@@ -117,9 +118,9 @@ class Vectors:
         return [(key, min(cosine, 1.0)) for _, key, cosine in selected if key is not None]
 
     def _by_index(
-        self, model: _Model, vector: VectorRows, k: int, values: dict[str, Any], *, is_open: bool
+        self, model: _Model, vector: VectorRows, k: int, values: dict[str, Any], *, has_all: bool
     ) -> list[Scored]:
-        listed = max(_LIST_MIN, min(10 * k, _LIST_MAX)) if is_open else _LIST_MAX
+        listed = max(_LIST_MIN, min(10 * k, _LIST_MAX)) if has_all else _LIST_MAX
         settings = {
             "hnsw.iterative_scan": "strict_order",
             "hnsw.ef_search": str(listed),
@@ -129,7 +130,7 @@ class Vectors:
             "jit": "off",
         }
         self._transaction.defer(*settings_statement(settings))
-        hits = self._nearest(model, "nearest", vector, {**values, "limit": k})
+        hits = self._nearest(model, "nearest", vector, {**values, "limit": k, "is_open": has_all})
         self._transaction.defer(*settings_statement({"enable_sort": "on"}))
         return hits
 

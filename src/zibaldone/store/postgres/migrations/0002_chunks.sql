@@ -1,7 +1,7 @@
 -- Chunks, and the models and vectors of them.
 
 CREATE TABLE zibaldone.chunks (
-    chunk_key    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    chunk_key    bigint GENERATED ALWAYS AS IDENTITY,
     document_key bigint NOT NULL REFERENCES zibaldone.documents (document_key),
     namespace    text COLLATE "C" NOT NULL,
     chunk_index  bigint NOT NULL,
@@ -9,7 +9,8 @@ CREATE TABLE zibaldone.chunks (
     end_char     bigint NOT NULL,
     heading      text NOT NULL,
     body         text NOT NULL,
-    content_hash bytea NOT NULL
+    content_hash bytea NOT NULL,
+    PRIMARY KEY (chunk_key) INCLUDE (document_key, namespace)  -- searches ask for these of many
 );
 
 CREATE INDEX chunks_by_document ON zibaldone.chunks (document_key, chunk_index);

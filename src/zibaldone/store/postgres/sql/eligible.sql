@@ -51,10 +51,21 @@ WHERE d.document_key = %(document_key)s
 OFFSET 0;
 
 -- name: chunks
--- Those of some chunks whose documents pass. What follows the mark is replaced by `document`.
-SELECT o.chunk_key FROM zibaldone.chunks o
-WHERE o.namespace = %(namespace)s AND o.chunk_key = ANY(%(chunk_keys)s::bigint[])
-  AND EXISTS (/*eligible*/SELECT o.document_key);
+-- Those of some chunks whose documents pass. What follows the mark is replaced by `documents`.
+SELECT c.chunk_key
+FROM (/*eligible*/VALUES (0::bigint)) d (document_key)
+JOIN zibaldone.chunks c USING (document_key)
+WHERE c.namespace = %(namespace)s AND c.chunk_key = ANY(%(chunk_keys)s::bigint[]);
+
+-- name: present
+-- Those of some chunks that exist: their documents are live.
+-- NULL: some sources are disabled, so that this does not say enough.
+SELECT c.chunk_key FROM zibaldone.chunks c
+WHERE c.namespace = %(namespace)s AND c.chunk_key = ANY(%(chunk_keys)s::bigint[])
+  AND NOT EXISTS (
+    SELECT 1 FROM zibaldone.sources WHERE enabled = 0 AND namespace IN (%(namespace)s, '*'))
+UNION ALL
+SELECT NULL FROM zibaldone.sources WHERE enabled = 0 AND namespace IN (%(namespace)s, '*');
 
 -- name: few
 -- Chunks of documents that pass. What follows the mark is replaced by `documents`.

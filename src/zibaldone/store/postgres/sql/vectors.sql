@@ -18,7 +18,9 @@ SELECT o.chunk_key, 1 - (o.vector::public.halfvec(/*dimensions*/1)
                          OPERATOR(public.<=>) %(vector)s::public.halfvec)
 FROM zibaldone.vectors o
 WHERE o.model_id = /*model_id*/1 AND o.namespace = %(namespace)s
-  AND EXISTS (/*eligible*/SELECT o.document_key)
+  AND (%(is_open)s AND NOT EXISTS (
+        SELECT 1 FROM zibaldone.sources WHERE enabled = 0 AND namespace IN (%(namespace)s, '*'))
+    OR EXISTS (/*eligible*/SELECT o.document_key))
 ORDER BY o.vector::public.halfvec(/*dimensions*/1) OPERATOR(public.<=>) %(vector)s::public.halfvec
 LIMIT %(limit)s;
 
