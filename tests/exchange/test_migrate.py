@@ -396,7 +396,7 @@ class TestVerified:
             "UPDATE bodies SET body = body || ' ' WHERE document_key = 1",
             "DELETE FROM document_tags WHERE tag = 'red'",
             "UPDATE api_keys SET revoked_at_us = 9",
-            "DELETE FROM vectors WHERE chunk_key = 1",
+            "DELETE FROM vectors WHERE chunk_key = (SELECT max(chunk_key) FROM vectors)",
             "UPDATE documents SET metadata = '{}' WHERE document_key = 1",
         ],
     )

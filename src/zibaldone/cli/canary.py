@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -113,18 +113,14 @@ def _deployment(
 
         return RemoteDeployment(url, key)
     from zibaldone.canary.local import LocalDeployment, Parts
-    from zibaldone.store.open import is_postgres
+    from zibaldone.store.open import severable, store_url
     from zibaldone.wiring.background import build_supervisor
     from zibaldone.wiring.catalogue import build_catalogue
     from zibaldone.wiring.runtime import build_runtime
 
     settings = options.settings()
-    sever: Callable[[], int] = int  # nothing to cut
-    if is_postgres(settings.store):
-        from zibaldone.canary.severing import severable
-
-        named, sever = severable(settings.store)
-        settings = replace(settings, store=named)
+    url, sever = severable(store_url(settings.data, settings.store))
+    settings = replace(settings, store=url)
 
     def open_parts() -> Parts:
         runtime = build_runtime(settings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from zibaldone import extras
@@ -34,7 +35,7 @@ def open_store(url: str, limits: Limits, *, for_transfer: bool = False) -> Store
 
     `for_transfer`: also one that is still being filled by a migration from another store.
     """
-    if is_postgres(url):
+    if _is_postgres(url):
         from zibaldone.store.postgres.store import PostgresStore
 
         return PostgresStore(url, limits, for_transfer=for_transfer)
@@ -43,7 +44,7 @@ def open_store(url: str, limits: Limits, *, for_transfer: bool = False) -> Store
 
 def inspect_store(url: str) -> StorePlace:
     """Look at a store without opening it; nothing is made or changed."""
-    if is_postgres(url):
+    if _is_postgres(url):
         from zibaldone.store.postgres.address import Address
         from zibaldone.store.postgres.place import place_of as postgres_place
 
@@ -51,12 +52,24 @@ def inspect_store(url: str) -> StorePlace:
     return place_of(_sqlite_path(url))
 
 
+def severable(url: str) -> tuple[str, Callable[[], int]]:
+    """The URL to open the same store by so that its connections can be cut, and what cuts them.
+
+    That returns how many it cut: none, if the store is not on a server.
+    """
+    if _is_postgres(url):
+        from zibaldone.store.postgres.severing import severable as severable_postgres
+
+        return severable_postgres(url)
+    return url, lambda: 0
+
+
 def _scheme(url: str) -> str:
     match = _SCHEME.match(url)
     return match[1].lower() if match else ""
 
 
-def is_postgres(url: str) -> bool:
+def _is_postgres(url: str) -> bool:
     """Whether the URL asks for PostgreSQL; ConfigurationError if that is not to be had."""
     if _scheme(url) not in ("postgresql", "postgres"):
         return False

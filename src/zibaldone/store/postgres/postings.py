@@ -38,6 +38,11 @@ def post(transaction: Transaction) -> bool:
     transaction.defer(*_SETTINGS)
     transaction.defer(_SQL["post"], {"limit": _POSTED_MAX})
     transaction.defer(_SQL["subtract"], {"limit": _REMOVED_MAX})
+    return has_unposted(transaction)
+
+
+def has_unposted(transaction: Transaction) -> bool:
+    """Are there chunks that no posting names?"""
     return bool(transaction.value(_SQL["has_unposted"]))
 
 

@@ -10,14 +10,11 @@ import orjson
 from zibaldone.model.chunk import ChunkTerms
 from zibaldone.model.vector import np
 from zibaldone.store import rows as stored
-from zibaldone.store import statements
 from zibaldone.store.postgres.connection import Raw, Transaction
-from zibaldone.store.postgres.postings import post
+from zibaldone.store.postgres.postings import has_unposted, post
 from zibaldone.store.postgres.terms import add_terms
 from zibaldone.store.postgres.vectors import as_array
 from zibaldone.store.tables import CHUNKS, TABLES, Column, Key, Row, Table
-
-_POSTINGS = statements.load("zibaldone.store.postgres", "postings.sql")
 
 NOTES = "zibaldone.transfer"
 """The table that is there as long as the store is being filled."""
@@ -160,7 +157,7 @@ class TransferUpkeep:
     def settle(self) -> bool:
         """Name what was written in postings; else a search would read the terms of all of it."""
         post(self._transaction)
-        return bool(self._transaction.value(_POSTINGS["has_unposted"]))
+        return has_unposted(self._transaction)
 
     def finish(self, sequences: Mapping[str, int]) -> None:
         for table in TABLES:

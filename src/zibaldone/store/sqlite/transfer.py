@@ -11,17 +11,13 @@ import orjson
 from zibaldone.model.chunk import ChunkTerms
 from zibaldone.model.vector import np
 from zibaldone.store import rows as stored
-from zibaldone.store import statements
-from zibaldone.store.sqlite.match import column_text
+from zibaldone.store.sqlite.chunks import add_terms
 from zibaldone.store.sqlite.vector_index import pack, unpack
 from zibaldone.store.tables import CHUNKS, TABLES, Key, Row, Table, size_bytes
-
-_CHUNKS = statements.load("zibaldone.store.sqlite", "chunks.sql")
 
 NOTES = "transfer"
 """The table that is there as long as the store is being filled."""
 
-_VECTOR = "vector"
 _OF_CHUNKS = "EXISTS (SELECT 1 FROM chunks c WHERE c.chunk_key = vectors.chunk_key)"
 
 _DERIVED = ("vector_changes", "index_workers")
@@ -112,19 +108,8 @@ class TransferUpkeep:
             f"INSERT INTO {table.name} ({', '.join(table.names)}) VALUES ({places})",
             [_native(table, row) for row in rows],
         )
-        if table is CHUNKS:
-            self._raw.executemany(
-                _CHUNKS["insert_terms"],
-                [
-                    {
-                        "chunk_key": key,
-                        "title": column_text(of_chunk.title),
-                        "heading": column_text(of_chunk.heading),
-                        "body": column_text(of_chunk.body),
-                    }
-                    for key, of_chunk in (terms or {}).items()
-                ],
-            )
+        if table is CHUNKS and terms:
+            add_terms(self._raw, terms)
 
     def settle(self) -> bool:
         return False
