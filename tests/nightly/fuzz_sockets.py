@@ -93,7 +93,8 @@ class Target:
             writer.write(part)
             await writer.drain()
         if case["is_closed"]:
-            writer.write_eof()
+            with contextlib.suppress(OSError):  # the server was quicker and has closed it
+                writer.write_eof()
         try:
             async with asyncio.timeout(_SILENCE_SECONDS):
                 answer = await read_answer(reader, "GET")

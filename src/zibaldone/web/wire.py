@@ -47,9 +47,12 @@ class JoiningTransport:
         self._transport = transport
         self._call_soon = loop.call_soon
         self._waiting: list[bytes] = []
+        self._is_ended = False
         self.is_closing = transport.is_closing
 
     def write(self, data: bytes) -> None:
+        if self._is_ended:
+            return  # the peer was told that nothing follows
         if not self._waiting:
             self._call_soon(self._flush)
         self._waiting.append(data)
@@ -66,6 +69,7 @@ class JoiningTransport:
 
     def write_eof(self) -> None:
         self._flush()
+        self._is_ended = True
         if self._transport.can_write_eof():
             self._transport.write_eof()
 

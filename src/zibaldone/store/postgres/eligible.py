@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from zibaldone.access.principal import Tenant
@@ -30,33 +32,37 @@ def filter_values(tenant: Tenant, wanted: Filter) -> dict[str, Any] | None:
         "source_ids": _listed(wanted.source_ids),
         "source_names": _listed(wanted.source_names),
         "document_ids": _listed(wanted.document_ids),
-        "without_ids": _listed(wanted.without_ids),
+        "without_ids": _listed(wanted.without_ids or None),  # the same
         "min_score": wanted.min_score,
         "post_types": _listed(wanted.post_type_ids),
         "tags_any": _listed(wanted.tags_any),
-        # No tags at all admit everything; the planner need not look at them then.
-        "tags_all": _listed(wanted.tags_all or None),
+        "tags_all": _listed(wanted.tags_all or None),  # none at all admit everything
         "created_after": wanted.created_after_us,
         "created_before": wanted.created_before_us,
     }
 
 
-def with_filter(sql: str) -> str:
-    """A statement with its marks replaced by what passes the filter."""
+def with_filter(sql: str, values: Mapping[str, Any]) -> str:
+    """A statement with its mark replaced by what passes, and of that what the filter says."""
+    return _assembled(sql, frozenset(name for name, value in values.items() if value is not None))
+
+
+@lru_cache(256)
+def _assembled(sql: str, said: frozenset[str]) -> str:
     one = _SQL["document"].replace("%(document_key)s", "o.document_key")
-    return sql.replace("/*eligible*/SELECT o.document_key", one).replace(
-        "/*eligible*/VALUES (0::bigint)", _SQL["documents"]
-    )
+    sql = sql.replace("/*eligible*/SELECT o.document_key", one)
+    sql = sql.replace("/*eligible*/VALUES (0::bigint)", _SQL["documents"])
+    return _CONDITION.sub(lambda match: match[2] if match[1] in said else "", sql)
 
 
-_CHUNKS = with_filter(_SQL["chunks"])
-_FEW = with_filter(_SQL["few"])
+_CONDITION = re.compile(r"/\*if (\w+)\*/(.*?)/\*fi\*/", re.DOTALL)
 
 
 def expected_documents(transaction: Transaction, values: dict[str, Any]) -> int:
     """How many documents pass, as the planner expects."""
     transaction.defer(*PLANNED_ANEW)
-    plan = transaction.value(f"EXPLAIN (FORMAT JSON) {_SQL['documents']}", values)
+    sql = with_filter(_SQL["documents"], values)
+    plan = transaction.value(f"EXPLAIN (FORMAT JSON) {sql}", values)
     return int(plan[0]["Plan"]["Plan Rows"])
 
 
@@ -79,14 +85,16 @@ def eligible_chunks(
 ) -> set[int]:
     """Those of these chunks that pass."""
     transaction.defer(*PLANNED_ANEW)
-    selected = transaction.execute(_CHUNKS, {**values, "chunk_keys": chunk_keys})
+    selected = transaction.execute(
+        with_filter(_SQL["chunks"], values), {**values, "chunk_keys": chunk_keys}
+    )
     return {row[0] for row in selected}
 
 
 def all_eligible(transaction: Transaction, values: dict[str, Any], limit: int) -> list[int] | None:
     """Every chunk that passes; None: there are more than `limit`."""
     transaction.defer(*PLANNED_ANEW)
-    selected = transaction.execute(_FEW, {**values, "limit": limit + 1})
+    selected = transaction.execute(with_filter(_SQL["few"], values), {**values, "limit": limit + 1})
     return None if len(selected) > limit else [row[0] for row in selected]
 
 

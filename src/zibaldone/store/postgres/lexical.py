@@ -425,7 +425,7 @@ class _Walk:
 
     def _next_step(self, seen: int, passed: int, count: int) -> int:
         """As many as it may take to find the rest, and some."""
-        return 2 * (count - passed) * seen // max(1, passed) + 64
+        return 5 * (count - passed) * seen // (4 * max(1, passed)) + 64
 
     def _passing(self, keys: Keys, is_eligible: bool) -> set[int]:
         listed = keys.tolist()

@@ -11,7 +11,7 @@ from zibaldone.model.chunk import ChunkTerms
 from zibaldone.model.vector import np
 from zibaldone.store import rows as stored
 from zibaldone.store.postgres.connection import Raw, Transaction
-from zibaldone.store.postgres.postings import has_unposted, post
+from zibaldone.store.postgres.postings import has_more, post
 from zibaldone.store.postgres.terms import add_terms
 from zibaldone.store.postgres.vectors import as_array
 from zibaldone.store.tables import CHUNKS, TABLES, Column, Key, Row, Table
@@ -157,7 +157,7 @@ class TransferUpkeep:
     def settle(self) -> bool:
         """Name what was written in postings; else a search would read the terms of all of it."""
         post(self._transaction)
-        return has_unposted(self._transaction)
+        return has_more(self._transaction)
 
     def finish(self, sequences: Mapping[str, int]) -> None:
         for table in TABLES:

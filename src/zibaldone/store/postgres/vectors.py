@@ -54,10 +54,10 @@ class _Model:
     """How many the namespace has, about; the same for the next."""
     documents: int
 
-    def statement(self, name: str) -> str:
-        """Numbers and names that no placeholder can stand for."""
+    def statement(self, name: str, values: dict[str, Any]) -> str:
+        """With numbers and names that no placeholder can stand for."""
         return (
-            with_filter(_SQL[name])
+            with_filter(_SQL[name], values)
             .replace("/*dimensions*/1", str(int(self.dimensions)))
             .replace("/*model_id*/1", str(int(self.model_id)))
             .replace("public.", f"{self.schema}.")
@@ -110,7 +110,7 @@ class Vectors:
     ) -> list[Scored] | None:
         self._transaction.defer(*PLANNED_ANEW)
         selected = self._transaction.execute(
-            model.statement("nearest_of_few"),
+            model.statement("nearest_of_few", values),
             {**values, "vector": as_text(vector), "limit": k, "vectors_max": vectors_max},
         )
         if selected[0][0] > vectors_max:
@@ -146,7 +146,7 @@ class Vectors:
         self, model: _Model, statement: str, vector: VectorRows, values: dict[str, Any]
     ) -> list[Scored]:
         selected = self._transaction.execute(
-            model.statement(statement), {**values, "vector": as_text(vector)}
+            model.statement(statement, values), {**values, "vector": as_text(vector)}
         )
         return [(key, min(cosine, 1.0)) for key, cosine in selected]
 

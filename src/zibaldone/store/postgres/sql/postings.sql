@@ -32,9 +32,9 @@ FROM batch JOIN zibaldone.chunk_terms t USING (chunk_key)
 ON CONFLICT (term) DO UPDATE SET chunks = s.chunks + excluded.chunks,
     length = s.length + excluded.length;
 
--- name: has_unposted
--- Whether there is more to post.
-SELECT EXISTS (SELECT 1 FROM zibaldone.unposted);
+-- name: has_more
+-- Whether there is more to post or to subtract.
+SELECT EXISTS (SELECT 1 FROM zibaldone.unposted) OR EXISTS (SELECT 1 FROM zibaldone.removed_terms);
 
 -- name: subtract
 -- Take removed chunks out of the statistics. Those that were never counted wait to be posted.
