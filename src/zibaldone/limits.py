@@ -465,6 +465,12 @@ TASK_STABLE_SECONDS = 120.0
 TASK_STOP_SECONDS_MAX = 10.0
 """How long a server that stops waits for its background tasks."""
 
+TRANSFER_ROWS = 2_000
+"""Rows that a migration to another store moves in one transaction."""
+
+TRANSFER_BYTES = 8 * MIB
+"""The same in bytes, unless one row is larger."""
+
 CANARY_CONSUMED_SECONDS_MAX = 2.0
 """Canary, C3: until a write is taken up."""
 

@@ -19,7 +19,12 @@ from zibaldone.store.port import Store
 
 
 class Backend(Protocol):
-    def open(self, limits: Limits) -> Store: ...
+    @property
+    def url(self) -> str:
+        """As the setting `store` takes it."""
+        ...
+
+    def open(self, limits: Limits, *, for_transfer: bool = False) -> Store: ...
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Look behind the port, at the tables that all engines have in common."""
@@ -50,8 +55,12 @@ class Sqlite:
     def file(self) -> Path:
         return self.folder / DATABASE_NAME
 
-    def open(self, limits: Limits) -> Store:
-        return open_store(store_url(self.folder), limits)
+    @property
+    def url(self) -> str:
+        return store_url(self.folder)
+
+    def open(self, limits: Limits, *, for_transfer: bool = False) -> Store:
+        return open_store(self.url, limits, for_transfer=for_transfer)
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         connection = apsw.Connection(str(self.file), flags=apsw.SQLITE_OPEN_READONLY)
@@ -107,8 +116,8 @@ class Postgres:
     def url(self) -> str:
         return self._places()["url"]
 
-    def open(self, limits: Limits) -> Store:
-        return open_store(self.url, limits)
+    def open(self, limits: Limits, *, for_transfer: bool = False) -> Store:
+        return open_store(self.url, limits, for_transfer=for_transfer)
 
     @contextmanager
     def connection(self) -> Iterator[psycopg.Connection]:

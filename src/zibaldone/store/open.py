@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from zibaldone import extras
@@ -25,13 +26,16 @@ def store_url(data: Path, url: str = "") -> str:
     return f"sqlite://{path}" if path.startswith("/") else f"sqlite:{path}"
 
 
-def open_store(url: str, limits: Limits) -> Store:
-    """Open the store at a path, `sqlite:PATH` or `postgresql://…`, and make it if it is new."""
+def open_store(url: str, limits: Limits, *, for_transfer: bool = False) -> Store:
+    """Open the store at a path, `sqlite:PATH` or `postgresql://…`, and make it if it is new.
+
+    `for_transfer`: also one that is still being filled by a migration from another store.
+    """
     if _is_postgres(url):
         from zibaldone.store.postgres.store import PostgresStore
 
-        return PostgresStore(url, limits)
-    return SqliteStore(_sqlite_path(url), limits)
+        return PostgresStore(url, limits, for_transfer=for_transfer)
+    return SqliteStore(_sqlite_path(url), limits, for_transfer=for_transfer)
 
 
 def inspect_store(url: str) -> StorePlace:
@@ -42,6 +46,18 @@ def inspect_store(url: str) -> StorePlace:
 
         return postgres_place(Address.parse(url))
     return place_of(_sqlite_path(url))
+
+
+def severable(url: str) -> tuple[str, Callable[[], int]]:
+    """The URL to open the same store by so that its connections can be cut, and what cuts them.
+
+    That returns how many it cut: none, if the store is not on a server.
+    """
+    if _is_postgres(url):
+        from zibaldone.store.postgres.severing import severable as severable_postgres
+
+        return severable_postgres(url)
+    return url, lambda: 0
 
 
 def _scheme(url: str) -> str:

@@ -38,6 +38,11 @@ def post(transaction: Transaction) -> bool:
     transaction.defer(*_SETTINGS)
     transaction.defer(_SQL["post"], {"limit": _POSTED_MAX})
     transaction.defer(_SQL["subtract"], {"limit": _REMOVED_MAX})
+    return has_more(transaction)
+
+
+def has_more(transaction: Transaction) -> bool:
+    """Is there something to post, whoever is about it?"""
     return bool(transaction.value(_SQL["has_more"]))
 
 

@@ -104,11 +104,11 @@ class Session:
 
 
 class PostgresStore:
-    def __init__(self, url: str, limits: Limits) -> None:
+    def __init__(self, url: str, limits: Limits, *, for_transfer: bool = False) -> None:
         self._address = Address.parse(url)
         self._limits = limits
         self._quotas = quotas_of(limits)
-        prepare(self._address)
+        prepare(self._address, for_transfer=for_transfer)
         self._connections = Connections(self._address)
         readers, writers = _turns(self._address.connections_max)
         self._readers = Readers(self._connections, readers)

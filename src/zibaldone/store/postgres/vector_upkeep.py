@@ -12,7 +12,7 @@ from zibaldone.store import rows, statements
 from zibaldone.store.postgres.connection import Transaction
 from zibaldone.store.postgres.locks import lock_documents
 from zibaldone.store.postgres.queue import QueueUpkeep
-from zibaldone.store.postgres.vectors import as_text
+from zibaldone.store.postgres.vectors import as_array
 from zibaldone.store.upkeep import ChunkText, DocumentState
 
 _SQL = statements.load("zibaldone.store.postgres", "vector_upkeep.sql")
@@ -52,7 +52,7 @@ class VectorUpkeep:
         return [(row[0], row[1]) for row in selected]
 
     def put(self, model_id: int, chunk_keys: Sequence[int], vectors: Vectors) -> None:
-        packed = [_as_array(vector) for vector in vectors]
+        packed = [as_array(vector) for vector in vectors]
         if len(packed) != len(chunk_keys):
             raise ValueError(f"{len(packed)} vectors for {len(chunk_keys)} chunks")
         if not packed:
@@ -123,8 +123,3 @@ class VectorUpkeep:
         self._transaction.defer(
             _SQL[statement], {**values, "document_keys": keys, "revisions": numbers}
         )
-
-
-def _as_array(vector: Vectors) -> str:
-    """As PostgreSQL takes an array: `{0.1,0.2}`."""
-    return "{" + as_text(vector)[1:-1] + "}"

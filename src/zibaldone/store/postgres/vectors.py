@@ -176,3 +176,8 @@ class Vectors:
 def as_text(vector: VectorRows) -> str:
     """As pgvector takes it: `[0.1,0.2]`."""
     return orjson.dumps(vector, option=orjson.OPT_SERIALIZE_NUMPY).decode()
+
+
+def as_array(vector: VectorRows) -> str:
+    """As PostgreSQL takes an array: `{0.1,0.2}`."""
+    return "{" + as_text(vector)[1:-1] + "}"
