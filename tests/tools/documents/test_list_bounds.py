@@ -10,6 +10,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
+from tests.drivers.engines import store_flags
 from tests.drivers.server import Server
 from tests.drivers.urls import refusal
 from zibaldone import settings
@@ -38,7 +39,7 @@ def ids(page: dict[str, Any]) -> list[str]:
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     data = tmp_path_factory.mktemp("many") / "data"
-    runtime = build_runtime(settings.load({"data": str(data)}, environment={}))
+    runtime = build_runtime(settings.load({"data": str(data), **store_flags(data)}, environment={}))
 
     def fill(writer: Writer) -> None:
         for number in range(COUNT):

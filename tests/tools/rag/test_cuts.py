@@ -189,6 +189,7 @@ def test_a_search_is_interrupted_after_its_time(data: Path) -> None:
         assert Caller(runtime)("rag.search_fts", query="amber")["results"]
 
 
+@pytest.mark.engine("sqlite", reason="only the embedded engine reads vectors into memory")
 class TestWhileVectorsAreRead:
     @pytest.fixture
     def call(self, data: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Caller]:
