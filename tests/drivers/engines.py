@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.store.backends import BACKENDS, Backend, Postgres
+from zibaldone.store.open import DATABASE_NAME
 
 ENGINES = tuple(BACKENDS)
 DEFAULT = "sqlite"
@@ -66,6 +67,8 @@ def store_environment(data: Path) -> dict[str, str]:
 
 
 def drop_stores(folder: Path) -> None:
-    """Remove the databases of the data folders in this folder."""
+    """Remove the databases of the data folders in this folder, and see that nothing went past them:
+    a test that opens a store in another way would be on the default engine without notice."""
     for database in Postgres.all_below(folder):
         database.close()
+    assert list(folder.rglob(DATABASE_NAME)) == [], "a store was opened without its engine"

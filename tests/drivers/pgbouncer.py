@@ -1,4 +1,4 @@
-"""A pooler in front of a PostgreSQL server: PgBouncer, where it is installed.
+"""A pooler in front of a PostgreSQL server: Debian's PgBouncer.
 
 It gives each transaction whichever connection is free, as it does in front of many servers.
 """
@@ -16,11 +16,11 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote, urlencode
 
+import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+from tests.drivers.debian import found_or_installed
 from tests.drivers.postgres import PASSWORD, ROLE, plain_account
-
-PROGRAM = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 
 _START_SECONDS_MAX = 20
 
@@ -54,7 +54,9 @@ auth_file = {self._folder}/users.txt
         return f"postgresql:///?{urlencode(values, quote_via=quote)}"
 
     def __enter__(self) -> Self:
-        assert PROGRAM is not None
+        program = found_or_installed("pgbouncer", "pgbouncer")
+        if program is None:
+            pytest.skip("PgBouncer is not installed; Debian: apt-get install pgbouncer")
         account = plain_account()
         identity: dict[str, Any] = {}
         if account is not None:
@@ -63,7 +65,7 @@ auth_file = {self._folder}/users.txt
             identity = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
         with (self._folder / "log").open("wb") as log:
             self._process = subprocess.Popen(
-                [PROGRAM, self._folder / "pgbouncer.ini"],
+                [program, self._folder / "pgbouncer.ini"],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
