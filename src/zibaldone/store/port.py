@@ -638,6 +638,14 @@ class Store(Protocol):
         """
         ...
 
+    async def listen(self, wake: Callable[[], None]) -> None:
+        """Call `wake` on the event loop when another process has queued something; until cancelled.
+
+        It only saves time. A call may be missed, or come for nothing, so workers also look by
+        themselves. An engine that does not hear of other processes returns at once.
+        """
+        ...
+
     async def check(self, *, thorough: bool = False) -> StoreCheck:
         """Look for damage, beside other work: quickly at the structure, or thoroughly at all.
 

@@ -16,6 +16,7 @@ from zibaldone.store.port import ProbeResult, Reader, StoreCheck, Writer
 from zibaldone.store.postgres import scopes
 from zibaldone.store.postgres.address import Address
 from zibaldone.store.postgres.api_keys import ApiKeys
+from zibaldone.store.postgres.bell import Bell, Listener
 from zibaldone.store.postgres.check import check_tables
 from zibaldone.store.postgres.chunks import Chunks
 from zibaldone.store.postgres.connection import Connections, Transaction
@@ -113,8 +114,14 @@ class PostgresStore:
         readers, writers = _turns(self._address.connections_max)
         self._readers = Readers(self._connections, readers)
         self._writers = Writers(
-            self._connections, writers, limits.write_wait_seconds_max, self._complete
+            self._connections,
+            writers,
+            limits.write_wait_seconds_max,
+            ended=self._complete,
+            committed=self._note_committed,
         )
+        self._bell = Bell(self._connections)
+        self._listener = Listener(self._address, self._bell.name)
         self._probe = ProbeThread(self._address, self._writers)
         self._folding = Folding(lambda work: self._writers.run_here(work, scopes.OF_UPKEEP))
         self._folding.note_write()  # another process may have ended before it came to that
@@ -164,6 +171,13 @@ class PostgresStore:
             write_usage(transaction)
             self._folding.note_write()
 
+    def _note_committed(self, transaction: Transaction) -> None:
+        if transaction.has_queued:
+            self._bell.ring()
+
+    async def listen(self, wake: Callable[[], None]) -> None:
+        await self._listener.listen(wake)
+
     async def probe(self, work: Callable[[UpkeepPort], T]) -> ProbeResult[T]:
         return await self._probe.probe(lambda transaction: work(Upkeep(transaction)))
 
@@ -186,6 +200,7 @@ class PostgresStore:
     def close(self) -> None:
         """Finish the writes and reads that were begun; later ones are refused."""
         self._writers.close()
+        self._bell.close()
         self._folding.close()
         self._indexes.close()
         self._readers.close()

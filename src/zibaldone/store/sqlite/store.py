@@ -191,6 +191,9 @@ class SqliteStore:
         while await self._read_snapshot(Tenant(), page, _SWEEP_SECONDS_MAX):
             pass  # between two pages the reader and the vectors are free for searches
 
+    async def listen(self, wake: Callable[[], None]) -> None:
+        del wake  # a file does not tell of other processes
+
     async def check(self, *, thorough: bool = False) -> StoreCheck:
         wait = self._limits.write_wait_seconds_max
         return await self._readers.run(lambda _: check_file(self._path, wait, thorough))
