@@ -40,8 +40,15 @@ class Address:
     """Host and port of the server itself, where the URL leads to a pooler."""
 
     @classmethod
-    def parse(cls, url: str) -> Address:
+    def parse(cls, url: str, setting: str = "store") -> Address:
         """ConfigurationError where the URL is malformed; no message repeats any of it."""
+        try:
+            return cls._parse(url)
+        except ConfigurationError as problem:
+            raise ConfigurationError(f"{setting}: {problem.message}") from None
+
+    @classmethod
+    def _parse(cls, url: str) -> Address:
         url, own = _own_parameters(url)
         connections_max = _connections_max(own.get("connections_max"))
         try:
@@ -102,14 +109,13 @@ def _connections_max(number: str | None) -> int:
         return CONNECTIONS_DEFAULT
     if not number.isdecimal() or not CONNECTIONS_MIN <= int(number) <= CONNECTIONS_MAX:
         raise ConfigurationError(
-            f"store: connections_max must be a whole number from {CONNECTIONS_MIN} to "
-            f"{CONNECTIONS_MAX}."
+            f"connections_max must be a whole number from {CONNECTIONS_MIN} to {CONNECTIONS_MAX}."
         )
     return int(number)
 
 
 def _malformed() -> ConfigurationError:
     return ConfigurationError(
-        "store: the URL is not well formed: postgresql://user:password@host:port/database. "
+        "the URL is not well formed: postgresql://user:password@host:port/database. "
         "Write characters like @ / : % in a password as %40 %2F %3A %25."
     )

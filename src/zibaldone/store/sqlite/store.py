@@ -15,7 +15,7 @@ import apsw
 from zibaldone.access.principal import Tenant
 from zibaldone.limits import Limits
 from zibaldone.store.outcome import outcome_of
-from zibaldone.store.port import ProbeResult, Reader, StoreCheck, Writer
+from zibaldone.store.port import ProbeResult, Reader, ReadStoreStatus, StoreCheck, Writer
 from zibaldone.store.quotas import NO_QUOTAS, Quotas, quotas_of
 from zibaldone.store.sqlite.api_keys import ApiKeys
 from zibaldone.store.sqlite.check import check_file
@@ -123,6 +123,10 @@ class SqliteStore:
     @property
     def description(self) -> str:
         return description_of(self._path)
+
+    @property
+    def read_store_status(self) -> ReadStoreStatus | None:
+        return None
 
     async def read(
         self,
