@@ -93,6 +93,10 @@ class Limits:
     keyword_ranked_chunks_max: int = 20_000
     """Beyond that, chunks ranked by the rarer words of a query (docs/explain/finding.md)."""
 
+    keyword_entries_max: int = 2_000_000
+    """Entries of the keyword index on PostgreSQL that a search reads, 14 MB. If its words have
+    more, the rarer ones are searched first (docs/explain/postgresql.md)."""
+
     ingest_bytes_max: int = 64 * MIB
     """A file or URL to ingest, before its text is extracted (PDFs contain images)."""
 
@@ -278,6 +282,16 @@ LEXICAL_ENOUGH = 100
 """If the rarer words of a keyword search find this many chunks, the more common ones are not
 needed (keyword_ranked_chunks_max)."""
 
+LEXICAL_REFINED_MAX = 1_000
+"""Chunks, the best ones, in which the more common words and phrases are then counted one by one."""
+
+LEXICAL_LOOKED_AT_MAX = 20_000
+"""Chunks that are looked at for a phrase at first; and for a filter, before all that pass it are
+listed instead."""
+
+LEXICAL_WISHED_MAX = 5_000
+"""The same for a quotation that is only wished for."""
+
 RAG_RESPONSE_BYTES_MAX = 5_000_000
 """One answer of a rag tool, as JSON. Over MCP that JSON is sent as text, which escapes its quotes,
 and to newer clients a second time as structured content."""
@@ -450,6 +464,12 @@ TASK_STABLE_SECONDS = 120.0
 
 TASK_STOP_SECONDS_MAX = 10.0
 """How long a server that stops waits for its background tasks."""
+
+TRANSFER_ROWS = 2_000
+"""Rows that a migration to another store moves in one transaction."""
+
+TRANSFER_BYTES = 8 * MIB
+"""The same in bytes, unless one row is larger."""
 
 CANARY_CONSUMED_SECONDS_MAX = 2.0
 """Canary, C3: until a write is taken up."""

@@ -358,6 +358,38 @@ class TestLeases:
         drain(kept, other)
         assert_in_step(tables, other)
 
+    def test_a_worker_that_is_stopped_while_it_leases_gives_back_what_it_gets(
+        self, kept: Kept, tables: Sqlite
+    ) -> None:
+        """The lease is stored already, but the worker does not know of it yet."""
+        kept.create("a", "text")
+        counting = Counting()
+
+        async def stop_while_leasing() -> None:
+            is_stored, is_cancelled = asyncio.Event(), asyncio.Event()
+
+            class Slow:
+                async def upkeep(self, work: Any, *, write: bool = True) -> Any:
+                    outcome = await kept.store.upkeep(work, write=write)
+                    if tables.query("SELECT 1 FROM jobs WHERE state = 1"):
+                        is_stored.set()
+                        await is_cancelled.wait()
+                    return outcome
+
+            slow: Any = Slow()
+            draining = asyncio.create_task(IndexWorker(slow, counting).drain_once())
+            await is_stored.wait()
+            draining.cancel()
+            await asyncio.sleep(0)
+            is_cancelled.set()
+            with pytest.raises(asyncio.CancelledError):
+                await draining
+
+        asyncio.run(stop_while_leasing())
+        assert tables.query("SELECT state, attempts, crashes FROM jobs") == [(0, 0, 0)]
+        drain(kept, counting)
+        assert_in_step(tables, counting)
+
     def test_a_document_that_ends_the_process_each_time_is_set_aside(
         self, kept: Kept, tables: Sqlite
     ) -> None:

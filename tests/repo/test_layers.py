@@ -56,7 +56,7 @@ ASIDE: dict[str, set[str]] = {
     "push": {"model", "errors", "limits", "text"},
 }
 SETTINGS_READERS = {"cli", "wiring"}
-PORTS = ("store.port", "store.upkeep", "embed.port")
+PORTS = ("store.port", "store.upkeep", "store.tables", "embed.port")
 PORTS_ONLY = {*JOB_ADDERS, "jobs"}
 
 

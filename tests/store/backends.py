@@ -16,11 +16,15 @@ from tests.drivers.postgres import databases
 from zibaldone.limits import Limits
 from zibaldone.store.open import DATABASE_NAME, open_store, store_url
 from zibaldone.store.port import Store
-from zibaldone.store.postgres.store import PostgresStore
 
 
 class Backend(Protocol):
-    def open(self, limits: Limits) -> Store: ...
+    @property
+    def url(self) -> str:
+        """As the setting `store` takes it."""
+        ...
+
+    def open(self, limits: Limits, *, for_transfer: bool = False) -> Store: ...
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Look behind the port, at the tables that all engines have in common."""
@@ -51,8 +55,12 @@ class Sqlite:
     def file(self) -> Path:
         return self.folder / DATABASE_NAME
 
-    def open(self, limits: Limits) -> Store:
-        return open_store(store_url(self.folder), limits)
+    @property
+    def url(self) -> str:
+        return store_url(self.folder)
+
+    def open(self, limits: Limits, *, for_transfer: bool = False) -> Store:
+        return open_store(self.url, limits, for_transfer=for_transfer)
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         connection = apsw.Connection(str(self.file), flags=apsw.SQLITE_OPEN_READONLY)
@@ -108,8 +116,8 @@ class Postgres:
     def url(self) -> str:
         return self._places()["url"]
 
-    def open(self, limits: Limits) -> Store:
-        return PostgresStore(self.url, limits)
+    def open(self, limits: Limits, *, for_transfer: bool = False) -> Store:
+        return open_store(self.url, limits, for_transfer=for_transfer)
 
     @contextmanager
     def connection(self) -> Iterator[psycopg.Connection]:
@@ -127,7 +135,8 @@ class Postgres:
             raw.execute(sql.replace("?", "%s").encode(), values or None)
 
     def indexed_chunks(self) -> int:
-        raise NotImplementedError
+        ((count,),) = self.query("SELECT count(*) FROM chunk_terms")
+        return int(count)
 
     def forget_vector_changes(self, kept: int) -> None:
         """There is no such log: vectors are searched where they are stored."""
@@ -136,4 +145,4 @@ class Postgres:
         databases().drop(self._places()["name"])
 
 
-BACKENDS: dict[str, Callable[[Path], Backend]] = {"sqlite": Sqlite}
+BACKENDS: dict[str, Callable[[Path], Backend]] = {"sqlite": Sqlite, "postgres": Postgres}

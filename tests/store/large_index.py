@@ -92,7 +92,11 @@ def large_index(backend: Backend) -> Iterator[Index]:
         some = texts[number * CHUNKS_PER_DOCUMENT :][:CHUNKS_PER_DOCUMENT]
         small.put_chunks(document, [Chunk(n, n, n + 1, "", text) for n, text in enumerate(some)])
     small.create("away", "fir oak elm", AWAY)
-    low = Limits(keyword_exact_chunks_max=CHUNKS // 2, keyword_ranked_chunks_max=RANKED_MAX)
+    low = Limits(
+        keyword_exact_chunks_max=CHUNKS // 2,
+        keyword_ranked_chunks_max=RANKED_MAX,
+        keyword_entries_max=RANKED_MAX,
+    )
     large = Kept(backend.open(low), low)
     bodies = dict(backend.query("SELECT chunk_key, body FROM chunks"))
     try:

@@ -48,8 +48,8 @@ def test_without_a_url_it_is_the_file_in_the_data_folder(
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("postgresql://me:secret@host/kb", "PostgreSQL engine is not part of this version"),
-        ("postgres://me:secret@host/kb", "PostgreSQL engine is not part of this version"),
+        ("postgresql://me:secret@host:x/kb", "URL is not well formed"),
+        ("postgres://me:secret@host/kb?connections_max=none", "must be a whole number"),
         ("mysql://me:secret@host/kb", "no engine for mysql: URLs"),
         ("sqlite://host/kb.db", "takes a path, not a host"),
         ("sqlite:", "must name a file"),

@@ -20,6 +20,13 @@ class Disturbances(Protocol):
         """Within the block, this process makes no vectors and learns of no writes."""
         ...
 
+    async def sever(self) -> int:
+        """End all connections of this process to the database, as a restart of that would.
+
+        How many there were; 0: the store is no server.
+        """
+        ...
+
     async def restart(self) -> None:
         """Close the store and all that uses it, and open them again."""
         ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ class Parts:
     runtime: Runtime
     catalogue: Catalogue
     background: Supervisor
+    sever: Callable[[], int]
+    """Ends the connections to the database; see `Disturbances`."""
 
 
 class LocalDeployment:
@@ -93,6 +96,9 @@ class LocalDeployment:
             yield
         finally:
             await self._start()
+
+    async def sever(self) -> int:
+        return await asyncio.to_thread(self._parts.sever)
 
     async def restart(self) -> None:
         await self._stop()

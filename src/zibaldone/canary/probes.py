@@ -111,7 +111,14 @@ async def _after_a_gap(bench: Bench) -> str:
     took_s = await bench.ready_after(*paths, seconds_max=CANARY_RECONNECT_SECONDS_MAX)
     queued = (await bench.deployment.call("reindex_missing", {}))["queued"]
     await bench.ready_after(*paths)
-    return f"ready {took_s:.2f} s after the gap; reindex-missing queued {queued}"
+    outcome = f"ready {took_s:.2f} s after the gap; reindex-missing queued {queued}"
+    severed = await bench.deployment.disturbances.sever()
+    if not severed:
+        return outcome
+    path = f"{folder.path}c5/severed"
+    await folder.upload(path, "Written after the connections were cut.")
+    took_s = await bench.ready_after(path, seconds_max=CANARY_RECONNECT_SECONDS_MAX)
+    return f"{outcome}; {severed} connections cut, ready {took_s:.2f} s after that"
 
 
 async def _keeps_up(bench: Bench) -> str:

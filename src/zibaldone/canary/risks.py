@@ -48,6 +48,8 @@ async def _restart(bench: Bench) -> str:
         async with asyncio.TaskGroup() as tasks:
             writing = tasks.create_task(write_all())
             await asyncio.sleep(CANARY_POLL_SECONDS)
+            severed = await bench.deployment.disturbances.sever()
+            await asyncio.sleep(CANARY_POLL_SECONDS)
             await bench.deployment.disturbances.restart()
     await bench.ready_after(*paths)
     for path in paths:
@@ -55,7 +57,8 @@ async def _restart(bench: Bench) -> str:
             raise Failed(f"{path} has another text")
         if await folder.found_by_meaning("restart", [path]) != [f"{path}#0"]:
             raise Failed(f"{path} has no vector")
-    return f"{len(paths)} documents, {writing.result()} writes tried again"
+    cut = f", {severed} connections cut" if severed else ""
+    return f"{len(paths)} documents{cut}, {writing.result()} writes tried again"
 
 
 async def _no_echo(bench: Bench) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import signal
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -113,15 +113,18 @@ def _deployment(
 
         return RemoteDeployment(url, key)
     from zibaldone.canary.local import LocalDeployment, Parts
+    from zibaldone.store.open import severable, store_url
     from zibaldone.wiring.background import build_supervisor
     from zibaldone.wiring.catalogue import build_catalogue
     from zibaldone.wiring.runtime import build_runtime
 
     settings = options.settings()
+    url, sever = severable(store_url(settings.data, settings.store))
+    settings = replace(settings, store=url)
 
     def open_parts() -> Parts:
         runtime = build_runtime(settings)
-        return Parts(runtime, build_catalogue(settings), build_supervisor(runtime))
+        return Parts(runtime, build_catalogue(settings), build_supervisor(runtime), sever)
 
     return LocalDeployment(open_parts)
 

@@ -203,14 +203,14 @@ def _database(options: context.Options, url: str, thorough: bool) -> Iterator[Fi
         yield Finding("fail", "database", error.message, "Correct the setting store.")
         return
     yield Finding("ok", place.engine, place.version)
-    if not place.is_made:
+    if place.problem:
+        yield Finding("fail", "database", place.problem, place.advice)
+    elif not place.is_made:
         yield Finding(
             "warn",
             "database",
             f"{place.description} does not exist; the first write creates it",
         )
-    elif place.problem:
-        yield Finding("fail", "database", place.problem, place.advice)
     else:
         yield from _content(options, place, thorough)
 

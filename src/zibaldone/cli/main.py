@@ -40,6 +40,7 @@ _COMMANDS = (
     ("sources", "sources", "sources", "List the sources, or change how one is chunked."),
     ("usage", "usage", "usage", "Show how much each namespace holds, and the quotas."),
     ("call", "call", "call", "Call TOOL with ARGUMENTS and print its answer as JSON."),
+    ("migrate", "migrate", "migrate", "Move everything into another store."),
     ("canary", "canary", "canary", "Check that vectors follow documents, in a running deployment."),
     ("doctor", "doctor", "doctor", "Check the installation, settings, database and server."),
 )

@@ -197,7 +197,7 @@ class IndexWorker:
                 return claim, _Leased(0)
             return claim, _lease(work, model_id, limit, owner, self._clock(), until_us)
 
-        claim, leased = await self._store.upkeep(lease)
+        claim, leased = await self._leased(lease)
         self._ownership.note(claim)
         _log_outcomes(leased.outcomes)
         if not leased.tasks:
@@ -219,6 +219,24 @@ class IndexWorker:
         self._ownership.note(claim)
         _log_outcomes(outcomes)
         return _batch(leased.count, embedded)
+
+    async def _leased(
+        self, lease: Callable[[Upkeep], tuple[Claim, _Leased]]
+    ) -> tuple[Claim, _Leased]:
+        """Lease documents; a worker that is stopped meanwhile gives them back.
+
+        A transaction that has begun ends by itself: its leases would keep others waiting.
+        """
+        leasing = asyncio.ensure_future(self._store.upkeep(lease))
+        try:
+            return await asyncio.shield(leasing)
+        except asyncio.CancelledError:
+            with contextlib.suppress(ZibaldoneError):
+                _, leased = await leasing
+                await self._store.upkeep(
+                    lambda work: work.queue.release(leased.jobs, now_us=self._clock())
+                )
+            raise
 
     def _rest(self, outcomes: Sequence[Embedded]) -> float:
         """How long documents wait for a model that is unavailable; 0 if it is not.

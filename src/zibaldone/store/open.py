@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from zibaldone import extras
@@ -25,17 +26,16 @@ def store_url(data: Path, url: str = "") -> str:
     return f"sqlite://{path}" if path.startswith("/") else f"sqlite:{path}"
 
 
-_HAS_POSTGRES = False
-"""The engine is in `store/postgres/`, but cannot search yet."""
+def open_store(url: str, limits: Limits, *, for_transfer: bool = False) -> Store:
+    """Open the store at a path, `sqlite:PATH` or `postgresql://…`, and make it if it is new.
 
-
-def open_store(url: str, limits: Limits) -> Store:
-    """Open the store at a path, `sqlite:PATH` or `postgresql://…`, and make it if it is new."""
+    `for_transfer`: also one that is still being filled by a migration from another store.
+    """
     if _is_postgres(url):
         from zibaldone.store.postgres.store import PostgresStore
 
-        return PostgresStore(url, limits)
-    return SqliteStore(_sqlite_path(url), limits)
+        return PostgresStore(url, limits, for_transfer=for_transfer)
+    return SqliteStore(_sqlite_path(url), limits, for_transfer=for_transfer)
 
 
 def inspect_store(url: str) -> StorePlace:
@@ -48,6 +48,18 @@ def inspect_store(url: str) -> StorePlace:
     return place_of(_sqlite_path(url))
 
 
+def severable(url: str) -> tuple[str, Callable[[], int]]:
+    """The URL to open the same store by so that its connections can be cut, and what cuts them.
+
+    That returns how many it cut: none, if the store is not on a server.
+    """
+    if _is_postgres(url):
+        from zibaldone.store.postgres.severing import severable as severable_postgres
+
+        return severable_postgres(url)
+    return url, lambda: 0
+
+
 def _scheme(url: str) -> str:
     match = _SCHEME.match(url)
     return match[1].lower() if match else ""
@@ -57,11 +69,6 @@ def _is_postgres(url: str) -> bool:
     """Whether the URL asks for PostgreSQL; ConfigurationError if that is not to be had."""
     if _scheme(url) not in ("postgresql", "postgres"):
         return False
-    if not _HAS_POSTGRES:
-        raise ConfigurationError(
-            "store: the PostgreSQL engine is not part of this version. "
-            "Give the path of an SQLite file, or leave it empty."
-        )
     try:
         extras.require("postgres", "psycopg")
     except NotConfigured as problem:
@@ -75,7 +82,8 @@ def _sqlite_path(url: str) -> Path:
     # What follows the scheme may hold a password, so that no message repeats it.
     if scheme not in ("", "sqlite"):
         raise ConfigurationError(
-            f"store: there is no engine for {scheme}: URLs. Give a path or sqlite:PATH."
+            f"store: there is no engine for {scheme}: URLs. Give a path, sqlite:PATH or "
+            "postgresql://…"
         )
     path = url.removeprefix(match[0]) if match else url
     if path.startswith("//"):

@@ -8,7 +8,9 @@ the contract: what background work asks for. The values that are stored are in `
 half made, and brings an older one up to date; several processes may do so at once. A store that is
 newer than the program, or of another program, is left alone and raises ConfigurationError. A new
 store holds one source: id `KB_SOURCE_ID`, name `kb`, kind `builtin`, in every namespace (`*`),
-enabled, cut by the default `Chunking`. No call of the contract adds or removes sources yet.
+enabled, cut by the default `Chunking`. No call of the contract adds or removes sources yet. A
+store that is still being filled from another one (`TransferUpkeep`) is refused, too, unless it is
+opened to go on with that.
 
 **Transactions.** A transaction is a plain function. `await store.read(tenant, work)` runs
 `work(reader)`, `await store.write(tenant, work)` runs `work(writer)`, and the result of `work` is

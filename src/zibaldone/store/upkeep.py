@@ -22,11 +22,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from zibaldone.model.chunk import ChunkChanges, StoredChunk
+from zibaldone.model.chunk import ChunkChanges, ChunkTerms, StoredChunk
 from zibaldone.model.chunking import Chunking
 from zibaldone.model.document import VectorStatus
 from zibaldone.model.job import JobState, LeasedJob, NewJob, Progress, Schedule, Setback
 from zibaldone.model.usage import NamespaceUsage
+from zibaldone.store.tables import Key, Row, Table
 
 if TYPE_CHECKING:  # numpy is loaded by the first search, not by the first import
     from zibaldone.model.vector import Vectors
@@ -508,6 +509,63 @@ class UsageUpkeep(Protocol):
         ...
 
 
+class TransferUpkeep(Protocol):
+    """Whole tables, to move a store to another engine: `store/tables.py` says which.
+
+    A store that is being filled has a table of notes. As long as it is there, the store can only be
+    opened to go on with it (`store.open`, `for_transfer`).
+    """
+
+    def read(self, table: Table, after: Key | None, *, rows_max: int, bytes_max: int) -> list[Row]:
+        """Rows in the order of the key, those above `after`; none: that was the last.
+
+        At most `rows_max`; and no more than `bytes_max`, if that is at least one row. Vectors
+        whose chunk is gone are left out.
+        """
+        ...
+
+    def count(self, table: Table) -> int:
+        """How many rows `read` gives."""
+        ...
+
+    def titles(self, document_keys: Iterable[int]) -> dict[int, str]:
+        """The titles of these documents."""
+        ...
+
+    def sequences(self) -> dict[str, int]:
+        """By table, the highest key that was ever handed out, or about that; 0: none."""
+        ...
+
+    def notes(self) -> dict[str, Any] | None:
+        """What `note` stored; None: the store is not being filled. A writer locks them."""
+        ...
+
+    def begin(self) -> None:
+        """Empty all tables and take notes from now on."""
+        ...
+
+    def note(self, name: str, value: Any) -> None:
+        """Store a JSON value under a name, in the transaction of what it is about."""
+        ...
+
+    def write(
+        self, table: Table, rows: Sequence[Row], terms: Mapping[int, ChunkTerms] | None = None
+    ) -> None:
+        """Add rows with the keys that they have.
+
+        `terms`: for chunks, by chunk key; the engine makes its keyword index of them.
+        """
+        ...
+
+    def settle(self) -> bool:
+        """Do a part of what the engine puts off after writes. True: there is more to do."""
+        ...
+
+    def finish(self, sequences: Mapping[str, int]) -> None:
+        """Hand out keys above these from now on, and drop the notes: the store is complete."""
+        ...
+
+
 class Upkeep(Protocol):
     @property
     def queue(self) -> QueueUpkeep: ...
@@ -525,3 +583,5 @@ class Upkeep(Protocol):
     def usage(self) -> UsageUpkeep: ...
     @property
     def chunks(self) -> ChunkUpkeep: ...
+    @property
+    def transfer(self) -> TransferUpkeep: ...

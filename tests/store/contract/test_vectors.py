@@ -313,6 +313,7 @@ def test_coverage_counts_what_waits_for_a_tenant(kept: Kept, vectors: Vectors) -
     assert coverage(Tenant("elsewhere")) == (1, False)
     vectors.create("c", unit_rows(1, 0))
     assert coverage() == (3, True)
+    assert coverage(Tenant("elsewhere")) == (1, True), "of whatever namespace the vectors are"
 
 
 @pytest.fixture

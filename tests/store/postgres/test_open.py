@@ -1,4 +1,4 @@
-"""The URL of a PostgreSQL database, once the engine is offered."""
+"""The URL of a PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -11,14 +11,8 @@ from tests.store.backends import Postgres
 from zibaldone import extras
 from zibaldone.errors import ConfigurationError, NotConfigured
 from zibaldone.limits import Limits
-from zibaldone.store import open as opening
 from zibaldone.store.open import inspect_store, open_store
 from zibaldone.store.postgres.store import PostgresStore
-
-
-@pytest.fixture(autouse=True)
-def offered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opening, "_HAS_POSTGRES", True)
 
 
 def test_it_opens_the_store_and_describes_it_without_the_password(tables: Postgres) -> None:

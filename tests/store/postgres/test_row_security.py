@@ -20,7 +20,7 @@ AWAY = Tenant("away")
 
 OF_ONE_NAMESPACE = (
     "documents", "bodies", "revisions", "facets", "document_tags", "audit", "usage_changes",
-    "chunks", "jobs",
+    "chunks", "jobs", "chunk_terms", "unposted", "removed_terms",
 )  # fmt: skip
 """What a write leaves rows in."""
 

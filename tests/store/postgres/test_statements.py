@@ -28,8 +28,20 @@ BY_KEY = "goes by the key of a row that a filtered statement gave"
 WHOLE_DATABASE = "the operator's look at everything"
 OPERATORS = "keys and usage are the operator's, no tenant's"
 PIPELINE = "upkeep serves all tenants, by storage key; no tool is given it"
-UPKEEP = tuple(f"{subject}." for subject in ("models", "consistency", "sources", "queue", "fold"))
-OF_A_NAMESPACE = {"sources.visible", "queue.due", "queue.due_apart"}
+UPKEEP = tuple(
+    f"{subject}."
+    for subject in (
+        "models", "consistency", "sources", "queue", "fold", "postings", "vector_upkeep",
+        "vector_indexes",
+    )
+)  # fmt: skip
+OF_A_NAMESPACE = {
+    "sources.visible",
+    "queue.due",
+    "queue.due_apart",
+    "postings.stale_segment",
+    "postings.forget_waste",
+}
 """Of the pipeline's, those that are asked for one namespace at a time."""
 
 WITHOUT_NAMESPACE = {
@@ -53,6 +65,9 @@ WITHOUT_NAMESPACE = {
     "locks.leases": PIPELINE,
     "locks.models": PIPELINE,
     "locks.try_folding": PIPELINE,
+    "locks.try_posting": PIPELINE,
+    "terms.add": BY_KEY,
+    "terms.remove": BY_KEY,
     "usage.all": OPERATORS,
     "api_keys.all": OPERATORS,
     "api_keys.revoke": OPERATORS,

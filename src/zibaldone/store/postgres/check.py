@@ -24,6 +24,11 @@ _FAULTS = {
     "documents_with_broken_history": "Documents with a gap in their history",
     "deleted_documents_with_chunks": "Deleted documents that a search would still find",
     "strayed_rows": "Documents with parts in another namespace",
+    "chunks_without_terms": "Chunks missing from the keyword index",
+    "terms_without_chunk": "Entries of the keyword index without a chunk",
+    "terms_without_posting": "Chunks that keyword searches do not find",
+    "postings_without_segment": "Segments of the keyword index that are not listed",
+    "miscounted": "Chunks are miscounted in the keyword index",
     "vectors_without_chunk": "Vectors without a chunk",
 }
 """Statements that find something only when tables disagree, and what that is."""

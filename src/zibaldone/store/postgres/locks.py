@@ -60,3 +60,8 @@ def lock_models(transaction: Transaction) -> None:
 def try_folding(transaction: Transaction) -> bool:
     """False: somebody else is about it."""
     return bool(transaction.value(_SQL["try_folding"]))
+
+
+def try_posting(transaction: Transaction) -> bool:
+    """The same for the keyword index."""
+    return bool(transaction.value(_SQL["try_posting"]))

@@ -20,6 +20,8 @@ from zibaldone.store.migrate import Migration
 from zibaldone.store.postgres.address import Address
 from zibaldone.store.postgres.connection import Raw, connect
 from zibaldone.store.postgres.faults import translated
+from zibaldone.store.postgres.transfer import is_being_filled
+from zibaldone.store.tables import half_filled
 
 SERVER_VERSION_MIN = 16
 VECTOR_VERSION_MIN = (0, 8)
@@ -59,12 +61,17 @@ WHERE n.nspname = 'zibaldone' AND c.relname = %(name)s AND NOT i.indisvalid
 """
 
 
-def prepare(address: Address) -> None:
-    """Make the schema if it is not there, and bring it up to date."""
+def prepare(address: Address, *, for_transfer: bool = False) -> None:
+    """Make the schema if it is not there, and bring it up to date.
+
+    `for_transfer`: it may be one that is still being filled.
+    """
     with translated(address):
         raw = connect(address)
         try:
             _Preparation(raw, address).run()
+            if not for_transfer and is_being_filled(raw):
+                raise half_filled(address.description)
         finally:
             raw.close()
 

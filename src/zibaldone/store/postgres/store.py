@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import cached_property
@@ -29,6 +30,8 @@ from zibaldone.store.postgres.schema import prepare
 from zibaldone.store.postgres.sources import Sources
 from zibaldone.store.postgres.upkeep import Upkeep
 from zibaldone.store.postgres.usage import write_usage
+from zibaldone.store.postgres.vector_indexes import VectorIndexes
+from zibaldone.store.postgres.vector_upkeep import NOTE as VECTORS_CHANGED
 from zibaldone.store.postgres.vectors import Vectors
 from zibaldone.store.postgres.writer import Writers
 from zibaldone.store.quotas import NO_QUOTAS, Quotas, quotas_of
@@ -49,10 +52,15 @@ class Session:
     """The tables as one caller may see them, in one transaction. It serves as Reader and Writer."""
 
     def __init__(
-        self, transaction: Transaction, tenant: Tenant, quotas: Quotas = NO_QUOTAS
+        self,
+        transaction: Transaction,
+        tenant: Tenant,
+        limits: Limits,
+        quotas: Quotas = NO_QUOTAS,
     ) -> None:
         self._transaction = transaction
         self._tenant = tenant
+        self._limits = limits
         self.documents = Documents(transaction, tenant, quotas)
 
     def within(self, share: float) -> AbstractContextManager[None]:
@@ -68,7 +76,7 @@ class Session:
 
     @cached_property
     def lexical(self) -> Lexical:
-        return Lexical(self._transaction, self._tenant)
+        return Lexical(self._transaction, self._tenant, self._limits)
 
     @cached_property
     def vectors(self) -> Vectors:
@@ -96,11 +104,11 @@ class Session:
 
 
 class PostgresStore:
-    def __init__(self, url: str, limits: Limits) -> None:
+    def __init__(self, url: str, limits: Limits, *, for_transfer: bool = False) -> None:
         self._address = Address.parse(url)
         self._limits = limits
         self._quotas = quotas_of(limits)
-        prepare(self._address)
+        prepare(self._address, for_transfer=for_transfer)
         self._connections = Connections(self._address)
         readers, writers = _turns(self._address.connections_max)
         self._readers = Readers(self._connections, readers)
@@ -109,6 +117,8 @@ class PostgresStore:
         )
         self._probe = ProbeThread(self._address, self._writers)
         self._folding = Folding(lambda work: self._writers.run_here(work, scopes.OF_UPKEEP))
+        self._folding.note_write()  # another process may have ended before it came to that
+        self._indexes = VectorIndexes(self._address)
 
     @property
     def description(self) -> str:
@@ -124,14 +134,14 @@ class PostgresStore:
     ) -> T:
         seconds = self._limits.query_seconds_max if seconds_max is None else seconds_max
         return await self._readers.run(
-            lambda transaction: work(Session(transaction, tenant)),
+            lambda transaction: work(Session(transaction, tenant, self._limits)),
             scopes.of_namespace(tenant.namespace),
             min(seconds, _SMALL_SECONDS_MAX) if is_small else seconds,
         )
 
     async def write(self, tenant: Tenant, work: Callable[[Writer], T]) -> T:
         return await self._writers.run(
-            lambda transaction: work(Session(transaction, tenant, self._quotas)),
+            lambda transaction: work(Session(transaction, tenant, self._limits, self._quotas)),
             scopes.of_namespace(tenant.namespace),
             to_the_end=True,
         )
@@ -147,7 +157,10 @@ class PostgresStore:
 
     def _complete(self, transaction: Transaction) -> None:
         """Write what the parts of a transaction have added up."""
-        if transaction.totals:
+        totals = transaction.totals
+        if VECTORS_CHANGED in totals:
+            self._indexes.note_vectors()
+        if totals.keys() - {VECTORS_CHANGED}:
             write_usage(transaction)
             self._folding.note_write()
 
@@ -155,7 +168,13 @@ class PostgresStore:
         return await self._probe.probe(lambda transaction: work(Upkeep(transaction)))
 
     async def prepare_model(self, identity: str) -> None:
-        """Nothing is held in memory; an index of the model's vectors is made by their upkeep."""
+        """Build the indexes of vectors that are due, those of other models too."""
+        del identity
+        try:
+            await asyncio.to_thread(self._indexes.build)
+        except asyncio.CancelledError:
+            self._indexes.cancel()
+            raise
 
     async def check(self, *, thorough: bool = False) -> StoreCheck:
         return await self._readers.run(
@@ -168,6 +187,7 @@ class PostgresStore:
         """Finish the writes and reads that were begun; later ones are refused."""
         self._writers.close()
         self._folding.close()
+        self._indexes.close()
         self._readers.close()
         self._probe.close()
         self._connections.close()

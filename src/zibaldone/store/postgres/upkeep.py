@@ -11,6 +11,7 @@ from zibaldone.store.postgres.models import ModelUpkeep
 from zibaldone.store.postgres.queue import QueueUpkeep
 from zibaldone.store.postgres.schedules import ScheduleUpkeep
 from zibaldone.store.postgres.sources import SourceUpkeep
+from zibaldone.store.postgres.transfer import TransferUpkeep
 from zibaldone.store.postgres.usage import UsageUpkeep
 from zibaldone.store.postgres.vector_upkeep import VectorUpkeep
 
@@ -50,3 +51,7 @@ class Upkeep:
     @cached_property
     def chunks(self) -> ChunkTable:
         return ChunkTable(self._transaction)
+
+    @cached_property
+    def transfer(self) -> TransferUpkeep:
+        return TransferUpkeep(self._transaction)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import apsw
 import orjson
 
 from zibaldone.access.principal import Tenant
-from zibaldone.model.chunk import ChunkChanges, ChunkView, StoredChunk
+from zibaldone.model.chunk import ChunkChanges, ChunkTerms, ChunkView, StoredChunk
 from zibaldone.model.document import Document
 from zibaldone.store import rows, statements
 from zibaldone.store.sqlite import vector_log
@@ -20,6 +21,22 @@ _KEY_AND_ID: rows.Kinds = (int, str)
 _STORED: rows.Kinds = (int, bytes, int, int, int)
 
 _SQL = statements.load("zibaldone.store.sqlite", "chunks.sql")
+
+
+def add_terms(raw: apsw.Connection, terms: Mapping[Any, ChunkTerms]) -> None:
+    """Make chunks found by their terms, by chunk key."""
+    raw.executemany(
+        _SQL["insert_terms"],
+        [
+            {
+                "chunk_key": key,
+                "title": column_text(of_chunk.title),
+                "heading": column_text(of_chunk.heading),
+                "body": column_text(of_chunk.body),
+            }
+            for key, of_chunk in terms.items()
+        ],
+    )
 
 
 class ChunkTable:
@@ -70,18 +87,8 @@ class ChunkTable:
                 for chunk in changes.added
             ],
         ).fetchall()
-        self._raw.executemany(
-            _SQL["insert_terms"],
-            [
-                {
-                    "chunk_key": key,
-                    "title": column_text(chunk.terms.title),
-                    "heading": column_text(chunk.terms.heading),
-                    "body": column_text(chunk.terms.body),
-                }
-                for (key,), chunk in zip(keys, changes.added, strict=True)
-            ],
-        )
+        pairs = zip(keys, changes.added, strict=True)
+        add_terms(self._raw, {key: chunk.terms for (key,), chunk in pairs})
 
 
 class Chunks:

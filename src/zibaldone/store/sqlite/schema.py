@@ -18,6 +18,9 @@ from zibaldone.store import migrate
 from zibaldone.store.sqlite.connection import Connection
 from zibaldone.store.sqlite.faults import damaged, file_errors
 from zibaldone.store.sqlite.match import column_text
+from zibaldone.store.sqlite.place import description_of
+from zibaldone.store.sqlite.transfer import is_being_filled
+from zibaldone.store.tables import half_filled
 from zibaldone.text.facets import fold_tag
 from zibaldone.text.terms import index_terms
 
@@ -30,8 +33,11 @@ _HEADER_BYTES = 100
 _WAL_RETRY_SECONDS = 0.01
 
 
-def prepare(path: Path, wait_seconds_max: float) -> None:
-    """Create the file if it is not there and bring its schema up to date."""
+def prepare(path: Path, wait_seconds_max: float, *, for_transfer: bool = False) -> None:
+    """Create the file if it is not there and bring its schema up to date.
+
+    `for_transfer`: it may be one that is still being filled.
+    """
     with file_errors(path):
         _make_folder(path.parent)
         _refuse_unwritable(path)
@@ -41,6 +47,8 @@ def prepare(path: Path, wait_seconds_max: float) -> None:
         with connection.translated():
             _migrate(connection.raw, path)
             _enter_wal(connection.raw, path, wait_seconds_max)
+            if not for_transfer and is_being_filled(connection.raw):
+                raise half_filled(description_of(path))
     finally:
         connection.close()
 

@@ -108,13 +108,13 @@ class Session:
 
 
 class SqliteStore:
-    def __init__(self, path: Path, limits: Limits) -> None:
+    def __init__(self, path: Path, limits: Limits, *, for_transfer: bool = False) -> None:
         self._path = path
         self._limits = limits
         self._quotas = quotas_of(limits)
         self._memory = VectorMemory()
         wait = limits.write_wait_seconds_max
-        prepare(path, wait)
+        prepare(path, wait, for_transfer=for_transfer)
         self._quick = Connection(path, wait_seconds_max=_QUICK_SECONDS_MAX)
         self._readers = Readers(path, wait)
         self._writer = WriterThread(path, wait)

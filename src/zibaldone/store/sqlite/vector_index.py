@@ -60,6 +60,14 @@ def pack(vector: Vectors) -> bytes:
     return bytes(np.float32(1.0 / length).tobytes() + values.tobytes())
 
 
+def unpack(packed: bytes) -> Vectors:
+    """What was packed, as far as it was kept."""
+    scale = np.frombuffer(packed, np.float32, 1)
+    values = np.frombuffer(packed, np.int8, offset=_SCALE_BYTES)
+    vector: Vectors = values.astype(np.float32) * scale
+    return vector
+
+
 class StoredVector(NamedTuple):
     chunk_key: int
     document_key: int

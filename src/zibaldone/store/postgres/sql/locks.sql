@@ -33,3 +33,7 @@ SELECT pg_advisory_xact_lock(hashtextextended('zibaldone/models', 0));
 -- name: try_folding
 -- One process folds at a time; the others have nothing to do then.
 SELECT pg_try_advisory_xact_lock(hashtextextended('zibaldone/folding', 0));
+
+-- name: try_posting
+-- The same for the keyword index, whose transactions are longer.
+SELECT pg_try_advisory_xact_lock(hashtextextended('zibaldone/posting', 0));

@@ -1,0 +1,259 @@
+"""Moves everything from one store to another, which may be of another engine.
+
+Tables are copied in batches. The destination notes how far it is in the transaction of each batch,
+so that a migration that was killed goes on where it was. At the end both stores are read again and
+compared, table by table: only then is the destination complete.
+
+The source is only read, batch by batch and not on one snapshot. So nobody may write to it
+meanwhile: while a process serves it nothing is begun, and a change that was made all the same is
+found in the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from zibaldone.errors import Conflict, ZibaldoneError
+from zibaldone.limits import TRANSFER_BYTES, TRANSFER_ROWS
+from zibaldone.model.chunk import ChunkTerms
+from zibaldone.model.instant import now_us
+from zibaldone.store.port import Store
+from zibaldone.store.tables import CHUNKS, TABLES, Digest, Key, Row, Table
+from zibaldone.store.upkeep import Upkeep
+from zibaldone.text.terms import index_terms
+
+_ORIGIN = "origin"
+_SETTLE_PAUSE_SECONDS = 0.2
+_HELD = {"documents": "documents", "audit": "lines of the audit log", "api_keys": "API keys"}
+"""A store with rows in one of these tables is somebody's. Models, schedules and jobs are there as
+soon as a server has run, and are replaced."""
+
+Advance = Callable[[int], None]
+"""Told of every so many rows that are done."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableReport:
+    name: str
+    rows: int
+    digest: str
+    """Of the rows, the same in both stores."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a table is."""
+
+    after: Key | None = None
+    rows: int = 0
+    done: bool = False
+
+    @classmethod
+    def of(cls, note: dict[str, Any] | None) -> Progress:
+        if note is None:
+            return cls()
+        after = note["after"]
+        return cls(None if after is None else tuple(after), note["rows"], note["done"])
+
+    def as_note(self) -> dict[str, Any]:
+        after = None if self.after is None else list(self.after)
+        return {"after": after, "rows": self.rows, "done": self.done}
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    rows: Sequence[Row]
+    titles: dict[int, str]
+    """Of the documents, if the rows are chunks."""
+
+
+class Migration:
+    def __init__(self, source: Store, destination: Store) -> None:
+        self._source = source
+        self._destination = destination
+        self.is_resumed = False
+
+    async def begin(self, *, restart: bool = False) -> int:
+        """Make sure that it can be done; how many rows are still to be copied.
+
+        `restart`: forget what an earlier migration brought into the destination.
+        """
+        if self._source.description == self._destination.description:
+            raise Conflict("The source and the destination are the same store.")
+        await self._refuse_if_served(self._source, "read from")
+        await self._refuse_if_served(self._destination, "written to")
+        sequences = await self._source.upkeep(lambda work: work.transfer.sequences(), write=False)
+        origin = {"store": self._source.description, "sequences": sequences}
+        notes = await self._destination.upkeep(lambda work: work.transfer.notes(), write=False)
+        if notes is None:
+            await self._require_empty()
+        elif not restart:
+            self._require_same(notes[_ORIGIN], origin)
+            self.is_resumed = True
+        if not self.is_resumed:
+
+            def begin(work: Upkeep) -> None:
+                work.transfer.begin()
+                work.transfer.note(_ORIGIN, origin)
+
+            await self._destination.upkeep(begin)
+            notes = {}
+        done = sum(Progress.of((notes or {}).get(table.name)).rows for table in TABLES)
+        return max(0, await self.total() - done)
+
+    async def total(self) -> int:
+        """How many rows the source has."""
+        return await self._source.upkeep(
+            lambda work: sum(work.transfer.count(table) for table in TABLES), write=False
+        )
+
+    async def copy(self, advance: Advance) -> None:
+        notes = await self._destination.upkeep(lambda work: work.transfer.notes(), write=False)
+        for table in TABLES:
+            progress = Progress.of((notes or {}).get(table.name))
+            while not progress.done:
+                page = await self._page(table, progress.after)
+                try:
+                    progress = await self._store(table, page, progress)
+                except Conflict:
+                    raise
+                except ZibaldoneError as problem:
+                    await self._require_unchanged(problem)
+                    raise
+                advance(len(page.rows))
+
+    async def verify(self, advance: Advance) -> list[TableReport]:
+        """Compare both stores; make the destination complete if they agree."""
+        await self._settle()
+        reports = []
+        for table in TABLES:
+            ours, theirs = await asyncio.gather(
+                self._digest(self._source, table, advance),
+                self._digest(self._destination, table, advance),
+            )
+            if (ours.rows, ours.hex) != (theirs.rows, theirs.hex):
+                raise _changed(
+                    f"{table.name}: {ours.rows} rows with the hash {ours.hex} there, "
+                    f"{theirs.rows} with {theirs.hex} here. "
+                )
+            reports.append(TableReport(table.name, ours.rows, ours.hex))
+        sequences = await self._source.upkeep(lambda work: work.transfer.sequences(), write=False)
+        await self._destination.upkeep(lambda work: work.transfer.finish(sequences))
+        return reports
+
+    async def _refuse_if_served(self, store: Store, done: str) -> None:
+        in_use = await store.upkeep(lambda work: work.models.in_use(now_us()), write=False)
+        if in_use is not None:
+            raise Conflict(
+                f"{_capital(store.description)} is being served, so it cannot be {done}. Stop "
+                "every process that uses it; one that was killed counts as running for a minute."
+            )
+
+    async def _require_empty(self) -> None:
+        counts = await self._destination.upkeep(
+            lambda work: {table.name: work.transfer.count(table) for table in TABLES}, write=False
+        )
+        held = [f"{counts[name]} {what}" for name, what in _HELD.items() if counts[name]]
+        if counts["sources"] > 1:
+            held.append(f"{counts['sources']} sources")
+        if held:
+            raise Conflict(
+                f"{_capital(self._destination.description)} is not empty: it holds "
+                f"{', '.join(held)}. Choose an empty one; nothing was changed."
+            )
+
+    def _require_same(self, noted: dict[str, Any], origin: dict[str, Any]) -> None:
+        if noted["store"] != origin["store"]:
+            raise Conflict(
+                f"{_capital(self._destination.description)} is being filled from "
+                f"{noted['store']}. Finish that, or begin anew with --restart."
+            )
+        if noted["sequences"] != origin["sequences"]:
+            raise _changed()
+
+    async def _require_unchanged(self, problem: ZibaldoneError) -> None:
+        """A row that refers to one that is not there was written after that table was copied."""
+        sequences = await self._source.upkeep(lambda work: work.transfer.sequences(), write=False)
+        notes = await self._destination.upkeep(lambda work: work.transfer.notes(), write=False)
+        if notes is not None and notes[_ORIGIN]["sequences"] != sequences:
+            raise _changed() from problem
+
+    async def _page(self, table: Table, after: Key | None) -> _Page:
+        def read(work: Upkeep) -> _Page:
+            rows = _read(work, table, after)
+            if table is not CHUNKS:
+                return _Page(rows, {})
+            place = table.names.index("document_key")
+            return _Page(rows, work.transfer.titles({row[place] for row in rows}))
+
+        return await self._source.upkeep(read, write=False)
+
+    async def _store(self, table: Table, page: _Page, progress: Progress) -> Progress:
+        rows = page.rows
+        done = Progress(
+            after=table.key_of(rows[-1]) if rows else progress.after,
+            rows=progress.rows + len(rows),
+            done=not rows,
+        )
+        terms = await asyncio.to_thread(_terms, page) if table is CHUNKS else None
+
+        def store(work: Upkeep) -> None:
+            notes = work.transfer.notes() or {}
+            if Progress.of(notes.get(table.name)) != progress:
+                raise Conflict(f"Another process is filling {self._destination.description}, too.")
+            if rows:
+                work.transfer.write(table, rows, terms)
+            work.transfer.note(table.name, done.as_note())
+
+        await self._destination.upkeep(store)
+        return done
+
+    async def _settle(self) -> None:
+        while True:
+            has_more = await self._destination.upkeep(lambda work: work.transfer.settle())
+            if not has_more:
+                return
+            await asyncio.sleep(_SETTLE_PAUSE_SECONDS)
+
+    async def _digest(self, store: Store, table: Table, advance: Advance) -> Digest:
+        digest = Digest(table)
+        after: Key | None = None
+        while True:
+            start = after
+            rows = await store.upkeep(lambda work: _read(work, table, start), write=False)  # noqa: B023
+            if not rows:
+                return digest
+            await asyncio.to_thread(digest.add, rows)
+            after = table.key_of(rows[-1])
+            advance(len(rows))
+
+
+def _read(work: Upkeep, table: Table, after: Key | None) -> list[Row]:
+    return work.transfer.read(table, after, rows_max=TRANSFER_ROWS, bytes_max=TRANSFER_BYTES)
+
+
+def _terms(page: _Page) -> dict[int, ChunkTerms]:
+    """What the keyword index holds of each chunk, by its key."""
+    places = [CHUNKS.names.index(name) for name in ("chunk_key", "document_key", "heading", "body")]
+    titles = {key: index_terms(title) for key, title in page.titles.items()}
+    terms = {}
+    for row in page.rows:
+        key, document_key, heading, body = (row[place] for place in places)
+        terms[key] = ChunkTerms(
+            titles.get(document_key, []), index_terms(heading), index_terms(body)
+        )
+    return terms
+
+
+def _changed(detail: str = "") -> Conflict:
+    return Conflict(
+        f"{detail}The source was changed since the migration began. Stop whatever writes to it and "
+        "run the command again with --restart."
+    )
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
