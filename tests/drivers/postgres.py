@@ -28,6 +28,9 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from zibaldone.store.postgres.address import Address
 from zibaldone.store.postgres.schema import prepare
 
+_GIVEN = os.environ.get("ZIBALDONE_TEST_POSTGRES")
+"""Read at once: tests of commands take such variables away."""
+
 _START_SECONDS_MAX = 60
 _STOP_SECONDS_MAX = 30
 
@@ -303,9 +306,8 @@ class Databases:
 @cache
 def databases() -> Databases:
     """Those of the server that all tests of a process share; started when it is first needed."""
-    given = os.environ.get("ZIBALDONE_TEST_POSTGRES")
-    if given:
-        made = Databases(given)
+    if _GIVEN:
+        made = Databases(_GIVEN)
         atexit.register(made.drop_all)
         return made
     server = PostgresServer()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,11 @@ TESTS = Path("tests")
 
 
 @pytest.mark.engine("sqlite", "postgres", reason="it is the fixture that is tested")
-def test_whatever_is_started_is_on_the_engine_of_its_folder(data: Path, store_engine: str) -> None:
+def test_whatever_is_started_is_on_the_engine_of_its_folder(
+    data: Path, store_engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in os.environ if name.startswith("ZIBALDONE_")]:
+        monkeypatch.delenv(name)
     key = create_key(data)
     with Server(data) as server:
         answer = server.client.post(
