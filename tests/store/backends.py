@@ -79,8 +79,9 @@ class Backend(Protocol):
         """A chunk in every document that does not belong there."""
         ...
 
-    def add_documents(self, count: int) -> None:
-        """Documents of one chunk, without vectors, as if they had them; quicker than writing."""
+    def add_documents(self, count: int, folder: str = "d") -> None:
+        """Documents `d/000000` and so on of one chunk, said to have vectors. Quicker than writing;
+        the store was opened before."""
         ...
 
     def indexed_chunks(self) -> int:
@@ -165,13 +166,13 @@ class Sqlite:
             (chunk_index,),
         )
 
-    def add_documents(self, count: int) -> None:
+    def add_documents(self, count: int, folder: str = "d") -> None:
         with self.connection() as raw, raw:
             raw.executemany(
-                "INSERT INTO documents VALUES (?1, 'default', printf('d/%06d', ?1), 1, NULL, '', "
-                "'[]', 'text/plain', '{}', NULL, 1, x'00', 4, 1, 1, NULL, 't', 'create', 'ready', "
-                "NULL, 0)",
-                ((number,) for number in range(1, count + 1)),
+                "INSERT INTO documents VALUES (?1, 'default', printf('%s/%06d', ?2, ?1 - 1), 1, "
+                "NULL, '', '[]', 'text/plain', '{}', NULL, 1, x'00', 4, 1, 1, NULL, 't', 'create', "
+                "'ready', NULL, 0)",
+                ((number, folder) for number in range(1, count + 1)),
             )
             raw.execute("INSERT INTO bodies SELECT document_key, 'text' FROM documents")
             raw.execute(
@@ -284,12 +285,13 @@ class Postgres:
             (chunk_index,),
         )
 
-    def add_documents(self, count: int) -> None:
+    def add_documents(self, count: int, folder: str = "d") -> None:
         self.execute(
             "INSERT INTO documents OVERRIDING SYSTEM VALUE SELECT n, 'default', "
-            "'d/' || lpad(n::text, 6, '0'), 1, NULL, '', '[]', 'text/plain', '{}', NULL, 1, "
-            "'\\x00', 4, 1, 1, NULL, 't', 'create', 'ready', NULL, 0 FROM generate_series(1, ?) n",
-            (count,),
+            "? || '/' || lpad((n - 1)::text, 6, '0'), 1, NULL, '', '[]', 'text/plain', '{}', NULL, "
+            "1, '\\x00', 4, 1, 1, NULL, 't', 'create', 'ready', NULL, 0 "
+            "FROM generate_series(1, ?) n",
+            (folder, count),
         )
         self.execute("INSERT INTO bodies SELECT document_key, namespace, 'text' FROM documents")
         self.execute(

@@ -237,7 +237,11 @@ class TestWhileVectorsAreRead:
 
 @pytest.mark.requirement("RAG-10")
 def test_pages_join_in_a_large_index_too(data: Path) -> None:
-    flags = {"keyword_exact_chunks_max": 10, "keyword_ranked_chunks_max": 120}
+    flags = {
+        "keyword_exact_chunks_max": 10,
+        "keyword_ranked_chunks_max": 120,
+        "keyword_entries_max": 120,
+    }
     with opened(data, **flags) as runtime:
         call = Caller(runtime)
         for number in range(150):
