@@ -64,6 +64,8 @@ class Edit(Generic[C]):
     """Pure; raises what is wrong with the change."""
     text_chars: int = 0
     """Of the text that it brings along."""
+    work_chars: Callable[[Seen], int] = lambda _: 0
+    """What deciding it may cost, as the length of a text to be cut and indexed."""
 
 
 class Stopped(Exception):
@@ -174,7 +176,7 @@ def _decide_and_commit(writer: Writer, edit: Edit[C], actor: Actor) -> tuple[Doc
     No exception says so: with its traceback it would keep the document in memory.
     """
     seen = edit.look(writer)
-    if seen.chars > PREPARE_INLINE_CHARS_MAX:
+    if max(seen.chars, edit.work_chars(seen)) > PREPARE_INLINE_CHARS_MAX:
         return None
     change = edit.decide(seen, never_ends)
     if len(change.after.body) > PREPARE_INLINE_CHARS_MAX:
