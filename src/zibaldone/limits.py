@@ -784,6 +784,12 @@ SYNC_FETCH_ROWS = 200
 SYNC_DELETE_BATCH = 200
 """Documents that are deleted in one transaction."""
 
+SYNC_CONCURRENCY = 2
+"""Syncs that run at the same time, in all processes: each is one thread and one snapshot."""
+
+SYNC_LEASE_SECONDS = 60.0
+"""A sync whose process died is taken up by another after this time."""
+
 REFETCH_ROWS_MAX = 100
 """Rows that one call may read again from a source."""
 
