@@ -122,7 +122,7 @@ def _type(database: Database, column: str) -> str:
             SqliteFile: "TEXT",
             MariaDb: "DATETIME",
             PostgresDatabase: "TIMESTAMP",
-        }[type(database)]  # type: ignore[index]
+        }[type(database)]
     if column == "Body":
         return "LONGTEXT" if isinstance(database, MariaDb) else "TEXT"
     return "TEXT" if isinstance(database, SqliteFile) else "VARCHAR(300)"
