@@ -231,9 +231,15 @@ class Connection:
             else:
                 streaming = self._connection.execution_options(stream_results=True)
                 return Stream(self, _Wrapped(streaming.execute(statement)))
+            stream = Stream(self, cursor)
             sql = str(statement.compile(self._engine))
-            cursor.execute(sql, ())  # with values, though there are none: percent signs are doubled
-        return Stream(self, cursor)
+            try:
+                # With values, though there are none: percent signs in it are doubled.
+                cursor.execute(sql, ())
+            except BaseException:
+                stream.close()
+                raise
+        return stream
 
     def now(self) -> float:
         """Seconds since 1970 by the clock of the source: the earlier one of its local time and UTC,
@@ -287,10 +293,13 @@ class Stream:
             return cast("Sequence[Row]", self._cursor.fetchmany(count))
 
     def close(self) -> None:
-        """What is left is not read; a MySQL cursor would do that when it is closed."""
+        """Give up what is left; the connection is of no use for others then."""
         with suppress(Exception):
-            if self._connection.dialect_name != "mysql":
-                self._cursor.close()
+            result = getattr(self._cursor, "_result", None)
+            if result is not None:  # else PyMySQL would read all that is left, now or later
+                result.unbuffered_active = False
+                self._cursor.connection = None
+            self._cursor.close()
 
 
 class _Wrapped:
