@@ -23,7 +23,7 @@ from zibaldone.errors import DeadlineExceeded, StorageUnavailable, ZibaldoneErro
 from zibaldone.index.sweep import Lag, measured_lag
 from zibaldone.jobs.supervisor import Supervisor
 from zibaldone.limits import HEALTH_SECONDS_MAX, STUCK_SECONDS
-from zibaldone.store.port import Store
+from zibaldone.store.port import ReadStoreStatus, Store
 from zibaldone.tools.spec import Runtime
 from zibaldone.web.auth import Authenticator
 from zibaldone.web.http import HttpScope, Receive, Send, send_body, send_json
@@ -115,8 +115,10 @@ class Health:
         if sample is not None and sample.refused_write is not None:
             writes = {**_failed(sample.refused_write), "status": "refused"}
         late_s = loop_lag.seconds
+        read_store = self._runtime.store.read_store_status
         return {
             "store": store,
+            **({} if read_store is None else {"read_store": _read_store(read_store)}),
             "readers": readers,
             "writes": writes,
             "loop": {
@@ -215,6 +217,11 @@ class Errand:
         if problem is not None:
             raise problem
         return {"status": "ok", "ms": round(waited_s * 1000, 3)}
+
+
+def _read_store(status: ReadStoreStatus) -> Service:
+    service = {"status": status.status}
+    return {**service, "message": status.message} if status.message else service
 
 
 def _failed(error: ZibaldoneError) -> Service:

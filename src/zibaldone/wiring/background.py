@@ -26,6 +26,10 @@ def build_supervisor(runtime: Runtime) -> Supervisor:
             BackgroundTask("jobs", runtime.jobs.run),
             BackgroundTask("schedules", scheduler.run),
         ]
+    if tasks:
+        tasks.append(
+            BackgroundTask("wake-ups", partial(runtime.store.listen, runtime.wake), ends=True)
+        )
     return Supervisor(tasks)
 
 
