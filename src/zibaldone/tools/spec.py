@@ -29,6 +29,7 @@ from zibaldone.limits import (
 )
 from zibaldone.model.document import Document
 from zibaldone.model.job import Schedule
+from zibaldone.pull.live import LiveSources
 from zibaldone.store.port import Reader, Store
 
 
@@ -70,6 +71,8 @@ class Runtime:
     """Runs jobs of other kinds than vectors."""
     schedules: Sequence[Schedule] = ()
     """Those that come with the product; the store has more."""
+    live: LiveSources | None = None
+    """Follows sources that change."""
     long_answers: TaskTurns = field(default_factory=long_answer_turns)
     """Held by a call that reads whole documents, until its answer is sent."""
 
