@@ -32,7 +32,9 @@ _SHOWN_CHARS = 300
 @click.option("--updated", metavar="COLUMN", help="When the row was last changed.")
 @click.option("--watermark", metavar="COLUMN", help="Column that changes whenever the row does.")
 @click.option("--no-watermark", is_flag=True, help="Compare all columns of all rows instead.")
-@click.option("--schedule", metavar="CRON", help="Sync at these times (UTC), such as '*/15 * * * *'.")
+@click.option(
+    "--schedule", metavar="CRON", help="Sync at these times (UTC), such as '*/15 * * * *'."
+)
 @click.option("--live", is_flag=True, help="Sync when the PostgreSQL database says so.")
 @click.option("--poll", "poll_seconds", type=float, metavar="SECONDS", help="Sync this often.")
 @click.option("--yes", is_flag=True, help="Save the proposal as it is.")

@@ -25,6 +25,12 @@ from zibaldone.store.upkeep import Upkeep
 
 _log = logging.getLogger("zibaldone.jobs")
 
+RUN_SUBJECT = "subject"
+"""In the payload of a schedule: what its runs are about."""
+
+RUN_UNIQUE_KEY = "unique_key"
+"""In the payload of a schedule: the unique key of its runs, where other jobs have it too."""
+
 _LOOK_SECONDS = 5.0
 """How soon a schedule that another process changed, or a clock that was set, is noticed."""
 
@@ -91,12 +97,13 @@ def run_due(upkeep: Upkeep, now_us: int) -> list[str]:
             next_run_at_us=next_us,
             ran_at_us=now_us,
         ):
-            # The unique key is the schedule: a run that takes longer than the time between two
-            # runs is not joined by the next one.
+            # Unless it has another, the unique key is the schedule: a run that takes longer than
+            # the time between two runs is not joined by the next one.
             run = NewJob(
                 schedule.kind,
+                subject=schedule.payload.get(RUN_SUBJECT),
                 payload=schedule.payload or None,
-                unique_key=f"schedule:{schedule.name}",
+                unique_key=schedule.payload.get(RUN_UNIQUE_KEY, f"schedule:{schedule.name}"),
                 created_at_us=now_us,
             )
             upkeep.queue.add(schedule.namespace, [run])

@@ -31,8 +31,8 @@ from zibaldone.limits import (
 )
 from zibaldone.model.instant import now_us
 from zibaldone.model.source import SourceDefinition
-from zibaldone.pull.job import sync_job
 from zibaldone.pull.registry import all_records, definition_of
+from zibaldone.pull.request import sync_job
 from zibaldone.store.port import Store
 from zibaldone.store.upkeep import SourceRecord, Upkeep
 
@@ -159,9 +159,9 @@ class LiveSources:
     def _is_due(self, record: SourceRecord, definition: SourceDefinition) -> bool:
         synced_us, now = record.last_sync_at_us, self._clock()
         attempt = self._attempts.get(record.source_id)
-        if attempt is not None and attempt.synced_at_us == synced_us:
-            if now < attempt.wait_until_us:
-                return False
+        has_failed = attempt is not None and attempt.synced_at_us == synced_us
+        if attempt is not None and has_failed and now < attempt.wait_until_us:
+            return False
         listener = self._listeners.get(record.source_id)
         if listener is None:
             poll_us = int(definition.poll_seconds * _SECOND_US)
@@ -223,7 +223,7 @@ class LiveSources:
                 problem = "The connection ended."
             except ZibaldoneError as error:
                 problem = error.message
-            except Exception as error:  # noqa: BLE001 - a driver's errors; their texts may quote the URL
+            except Exception as error:
                 problem = f"Listening failed: {type(error).__name__}."
             if listener.is_connected:
                 pause_s = 0.0

@@ -16,7 +16,7 @@ from zibaldone.errors import Ambiguous, ConfigurationError, Conflict, InvalidArg
 from zibaldone.jobs.schedule import new_schedule
 from zibaldone.model.instant import now_us
 from zibaldone.model.source import PULLED, SourceDefinition, nearest
-from zibaldone.pull.job import SYNC, schedule_name, sync_payload
+from zibaldone.pull.request import SYNC, schedule_name, scheduled_payload
 from zibaldone.store.port import Store
 from zibaldone.store.upkeep import SourceRecord, Upkeep
 
@@ -27,8 +27,7 @@ COMMAND: Origin = "command"
 
 def definition_of(record: SourceRecord) -> SourceDefinition:
     """The definition of a stored source. InvalidArgument: it cannot be used."""
-    definition = SourceDefinition.from_stored(record.name, record.namespace, record.definition)
-    return definition
+    return SourceDefinition.from_stored(record.name, record.namespace, record.definition)
 
 
 def origin_of(record: SourceRecord) -> Origin:
@@ -112,7 +111,7 @@ def _put_schedule(upkeep: Upkeep, source_id: int, definition: SourceDefinition) 
             definition.schedule,
             SYNC,
             namespace=definition.namespace,
-            payload=sync_payload(source_id),
+            payload=scheduled_payload(source_id, definition.name),
         )
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from zibaldone.embed.open import EmbedderSettings, open_embedder
 from zibaldone.embed.port import Embedder
 from zibaldone.embed.watched import Watched
@@ -12,6 +14,7 @@ from zibaldone.ingest.convert import Converter
 from zibaldone.ingest.fetch import Fetcher
 from zibaldone.jobs.runner import JobRunner
 from zibaldone.keep.writing import Preparation
+from zibaldone.pull.live import LiveSources
 from zibaldone.settings import Settings
 from zibaldone.store.open import open_store, store_url
 from zibaldone.tools.spec import Runtime
@@ -23,6 +26,7 @@ def build_runtime(settings: Settings) -> Runtime:
     embedder = None if chosen is None else Watched(chosen)
     store = open_store(store_url(settings.data, settings.store), limits)
     index = None if embedder is None else IndexWorker(store, embedder)
+    jobs = JobRunner(store, {} if index is None else {REINDEX: reindex_kind(store, index)})
     return Runtime(
         store=store,
         limits=limits,
@@ -30,7 +34,8 @@ def build_runtime(settings: Settings) -> Runtime:
         preparation=Preparation(),
         embedder=embedder,
         index=index,
-        jobs=JobRunner(store, {} if index is None else {REINDEX: reindex_kind(store, index)}),
+        jobs=jobs,
+        live=LiveSources(store, os.environ, on_added=jobs.wake),
         schedules=() if index is None else (reindex_schedule(),),
         fetcher=Fetcher(
             roots=settings.ingest_roots,

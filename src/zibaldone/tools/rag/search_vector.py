@@ -25,8 +25,8 @@ from zibaldone.tools.rag.fields import (
     hit_parts,
     hit_place,
     hits_wanted,
-    require_sources,
     index_notes,
+    require_sources,
     rounded_cosine,
     search_answer,
 )

@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 from zibaldone.errors import Conflict, Forbidden, NotConfigured
 from zibaldone.limits import RAG_SECONDS_MAX
 from zibaldone.model.source import PULLED
-from zibaldone.pull.job import SYNC, sync_job
+from zibaldone.pull.request import SYNC, sync_job
 from zibaldone.store.port import SourceRecord, Writer
 from zibaldone.tools.jobs.ids import shown_id
 from zibaldone.tools.rag.fields import CallStats, Clock, Words, unknown_source
