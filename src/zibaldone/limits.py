@@ -790,6 +790,24 @@ REFETCH_BYTES_MAX = 1 * MIB
 REFETCH_SECONDS_MAX = 5.0
 """How long reading rows again may take; a call that an agent waits for."""
 
+REFETCH_THREADS = 8
+"""Rows that are fetched from databases at the same time; others wait within their deadline."""
+
+REFETCH_PLAN_SECONDS = 30.0
+"""How long it is remembered which columns a table has, where single rows of it are fetched."""
+
+SOURCE_SAMPLE_ROWS = 20
+"""Rows that are read to see what the columns of a table hold."""
+
+SOURCE_PREVIEW_ROWS_DEFAULT = 3
+"""Rows that are shown as documents before a source is saved."""
+
+SOURCE_PREVIEW_ROWS_MAX = 100
+"""Rows of a preview, at most."""
+
+SOURCE_PREVIEW_CHARS_MAX = 2_000
+"""Of each body in a preview."""
+
 LIVE_LOOK_SECONDS = 2.0
 """How soon a live source that was added or changed by another process is followed, and how exactly
 the time between two looks at a source is kept."""

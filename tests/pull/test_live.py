@@ -22,7 +22,7 @@ from zibaldone.pull import registry
 from zibaldone.pull.live import LiveSources, SourceLag, channel_of, trigger_sql
 from zibaldone.pull.registry import read_definitions
 from zibaldone.pull.request import SYNC
-from zibaldone.store.port import Store
+from zibaldone.store.port import Store, Writer
 
 PATIENCE_SECONDS = 20.0
 
@@ -77,6 +77,17 @@ class Following:
             upkeep.sources.set_synced(source_id, at_us)
 
         await self.store.upkeep(finish)
+
+    async def cancel(self) -> None:
+        """As if the job had failed."""
+        waiting = [job.job_id for job in await self.jobs() if job.state == "queued"]
+        at_us = now_us()
+
+        def cancel(writer: Writer) -> None:
+            for job_id in waiting:
+                writer.queue.cancel(job_id, at_us)
+
+        await self.store.write(Tenant(), cancel)
 
     async def until(self, condition: Callable[[list[Job]], bool]) -> list[Job]:
         deadline_s = time.monotonic() + PATIENCE_SECONDS
@@ -229,11 +240,7 @@ def test_jobs_that_fail_come_less_and_less_often(store: Store) -> None:
         async with following(store, tables) as run:
             deadline_s = time.monotonic() + 9
             while time.monotonic() < deadline_s:
-                for job in await run.jobs():
-                    if job.state == "queued":
-                        await store.write(
-                            Tenant(), lambda w, i=job.job_id: w.queue.cancel(i, now_us())
-                        )
+                await run.cancel()
                 await asyncio.sleep(0.1)
             assert 2 <= len(await run.jobs()) <= 5
 

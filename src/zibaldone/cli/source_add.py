@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from zibaldone.cli import context
+from zibaldone.cli.source_session import opened
 from zibaldone.errors import InvalidArgument
 
 _DOCUMENT_COLUMNS = ("title", "body", "tags", "created", "updated")
@@ -65,7 +66,7 @@ def add(
     if as_json and not (yes or dry_run):
         raise InvalidArgument("With --json nobody is asked; add --yes or --dry-run.")
     url = database_url(url)
-    with context.opened(options) as session:
+    with opened(options) as session:
         if table is None and not given["select"]:
             table = _chosen_table(session, url, is_asking=is_asking)
         asked: dict[str, Any] = {"url": url, "table": table, **_overrides(given)}
@@ -80,7 +81,8 @@ def add(
             saved = None
         else:
             _require_sound(proposal)
-            saved = session.call("add_source", {"definition": proposal["definition"]})
+            names = ("name", "namespace", "definition")
+            saved = session.call("add_source", {name: proposal[name] for name in names})
     if as_json:
         context.echo_json({**proposal, "saved": saved is not None})
     elif saved is None:
@@ -114,31 +116,29 @@ def _overrides(given: Mapping[str, Any]) -> dict[str, Any]:
             chosen[name] = given[name]
     if given["no_watermark"]:
         chosen["watermark"] = ""
-    if given["live"]:
+    if given["live"] or given["poll_seconds"] is not None:
         chosen["live"] = True
     return chosen
 
 
 def _chosen_table(session: context.Session, url: str, *, is_asking: bool) -> str:
-    tables = session.call("find_tables", {"url": url})["tables"]
-    names = [table["name"] for table in tables]
+    names: list[str] = session.call("find_tables", {"url": url})["tables"]
     if not names:
         raise InvalidArgument("The database has no table that can be read.", field="table")
     if len(names) == 1:
-        return str(names[0])
+        return names[0]
     if not is_asking:
         raise InvalidArgument(
             f"Which table? There are {', '.join(names[:20])}.", field="table", tables=names
         )
-    for number, table in enumerate(tables, 1):
-        kind = "" if table["kind"] == "table" else f"  ({table['kind']})"
-        click.echo(f"{number:>3}  {context.printable(table['name'])}{kind}")
+    for number, name in enumerate(names, 1):
+        click.echo(f"{number:>3}  {context.printable(name)}")
     while True:
-        answer = click.prompt("Which table").strip()
+        answer: str = click.prompt("Which table").strip()
         if answer in names:
-            return str(answer)
+            return answer
         if answer.isdecimal() and 1 <= int(answer) <= len(names):
-            return str(names[int(answer) - 1])
+            return names[int(answer) - 1]
         click.echo("Give its number or its name.", err=True)
 
 
@@ -171,16 +171,15 @@ def echo_proposal(proposal: Mapping[str, Any]) -> None:
     document = definition.get("document", {})
     metadata = document.get("metadata")
     rows = [
-        ("name", definition["name"]),
+        ("name", proposal["name"]),
         ("database", definition["url"]),
         ("table", definition.get("table") or "(your SELECT)"),
         ("where", definition.get("where")),
         ("key", ", ".join(definition.get("key", ()))),
         *((name, _listed(document.get(name))) for name in _DOCUMENT_COLUMNS),
         ("metadata", "all other columns" if metadata is None else ", ".join(metadata)),
-        ("watermark", definition.get("watermark") or "none: all columns are compared"),
+        ("watermark", definition.get("watermark") or "none"),
         ("schedule", definition.get("schedule")),
-        ("rows", proposal.get("rows")),
     ]
     context.echo_table(
         [(name, context.printable(str(value))) for name, value in rows if value not in (None, "")]
@@ -194,9 +193,7 @@ def echo_proposal(proposal: Mapping[str, Any]) -> None:
 
 def _listed(value: object) -> str:
     if isinstance(value, list | tuple):
-        return ", ".join(map(str, value))
-    if isinstance(value, dict):
-        return str(value.get("column", ""))
+        return ", ".join(part for part in value if isinstance(part, str))
     return "" if value is None else str(value)
 
 

@@ -1,4 +1,4 @@
-"""Which columns of a table are probably its title, its text, its tags and its times.
+"""A definition for a table as it is: which columns are probably its title, text, tags and times.
 
 A proposal is made from names, types and a few rows, for a person to look at before it is used.
 """
@@ -8,9 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-ColumnKind = Literal["integer", "number", "boolean", "text", "time", "binary", "json", "other"]
+from zibaldone.errors import InvalidArgument
+from zibaldone.extras import require
+from zibaldone.limits import SOURCE_SAMPLE_ROWS, SOURCE_STATEMENT_SECONDS_DEFAULT
+from zibaldone.model.source import DocumentMap, Part, SourceDefinition
+from zibaldone.pull.connect import open_source
+from zibaldone.pull.reflect import ColumnInfo, TableInfo, reflect
 
 _TITLES = ("title", "subject", "headline", "heading", "name", "label", "summary", "caption")
 _BODIES = (
@@ -38,38 +43,88 @@ _TIME_LIKE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnFacts:
-    """A column as reflection sees it."""
+class Roles:
+    """What columns are taken for; empty where none seems to be that."""
 
-    name: str
-    kind: ColumnKind
-    length: int | None = None
-    """Of a text type that has a limit."""
-
-
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    key: tuple[str, ...]
-    title: tuple[str, ...] = ()
+    title: str = ""
     body: tuple[str, ...] = ()
-    tags: str | None = None
-    created: str | None = None
-    updated: str | None = None
-    watermark: str | None = None
-    left_out: tuple[str, ...] = ()
-    """Columns that cannot be part of a document: their type is binary."""
+    tags: str = ""
+    created: str = ""
+    updated: str = ""
+
+
+def proposal(
+    url: str, table: str, name: str, namespace: str, environment: Mapping[str, str]
+) -> SourceDefinition:
+    """A definition to be shown and changed before it is kept. Blocks: it asks the database.
+
+    InvalidArgument: there is no such table, or no key or text in it.
+    """
+    draft = SourceDefinition(name, namespace, url, ("?",), DocumentMap(), table=table)
+    with open_source(
+        draft, environment, seconds_max=SOURCE_STATEMENT_SECONDS_DEFAULT, is_tolerant=True
+    ) as source:
+        reflected = reflect(source, draft)
+        info = reflected.info
+        readable = [column.name for column in info.columns if column.kind != "binary"]
+        statement = _select_some(reflected.selectable, readable)
+        rows = [dict(zip(readable, row, strict=True)) for row in source.rows(statement)]
+    key = info.primary_key or next(iter(info.unique_keys), ()) or _first_key(info)
+    roles = propose(info.columns, key, rows)
+    if not roles.body:
+        raise InvalidArgument(
+            f"{table!r} has no column of text, so there is nothing to search. Choose another "
+            "table or view, or name the columns of the text.",
+            field="table",
+            columns=list(info.names),
+        )
+    document = DocumentMap(
+        title=(Part(column=roles.title),) if roles.title else (),
+        body=joined(roles.body),
+        tags=roles.tags,
+        created=roles.created,
+        updated=roles.updated,
+    )
+    # Without an index on the key a watermark would not help.
+    watermark = roles.updated if not info.is_view and info.is_unique(key) else ""
+    made = SourceDefinition(name, namespace, url, key, document, table=table, watermark=watermark)
+    return SourceDefinition.from_table(name, made.as_dict(), namespace)
+
+
+def joined(columns: Sequence[str]) -> tuple[Part, ...]:
+    """Columns of a body, with an empty line between them."""
+    parts: list[Part] = []
+    for column in columns:
+        parts += [Part(text="\n\n"), Part(column=column)] if parts else [Part(column=column)]
+    return tuple(parts)
+
+
+def _select_some(selectable: Any, columns: Sequence[str]) -> Any:
+    sqlalchemy = require("pull", "sqlalchemy")
+    chosen = [selectable.c[name] for name in columns]
+    return sqlalchemy.select(*chosen).limit(SOURCE_SAMPLE_ROWS)
+
+
+def _first_key(info: TableInfo) -> tuple[str, ...]:
+    """Of a table or view without a unique index: a column that is named like a key."""
+    names = ("id", f"{info.name}id", "key", "uuid", "guid")
+    for name in names:
+        for column in info.columns:
+            if _plain(column.name) == _plain(name):
+                return (column.name,)
+    return (info.columns[0].name,)
 
 
 def propose(
-    columns: Sequence[ColumnFacts], key: Sequence[str], rows: Sequence[Mapping[str, Any]]
-) -> Proposal:
-    """What the columns probably are; `rows` are the first few rows of the table."""
+    columns: Sequence[ColumnInfo], key: Sequence[str], rows: Sequence[Mapping[str, Any]]
+) -> Roles:
+    """What the columns probably are; `rows` are some rows of the table."""
     taken = {*key}
-    texts = [column for column in columns if column.kind == "text" and column.name not in taken]
+    texts = [column for column in columns if _is_text(column) and column.name not in taken]
     times = [column for column in columns if _is_time(column, rows)]
     time_names = {column.name for column in times}
     prose = [column for column in texts if column.name not in time_names]
-    tags = _named(_TAGS, [c for c in columns if c.kind in ("text", "json")], taken)
+    tags = _named(_TAGS, [c for c in columns if _is_text(c) or c.kind == "other"], taken)
     if tags is not None:
         taken.add(tags.name)
     body = _body(prose, rows, taken)
@@ -79,18 +134,21 @@ def propose(
         # Nothing reads like prose: whatever text there is can be searched.
         free = [column for column in prose if column.name not in taken and column is not title]
         body = free or ([] if title is None else [title])
-    created = _named(_CREATED, times, set())
-    updated = _named(_UPDATED, times, set())
-    return Proposal(
-        key=tuple(key),
-        title=() if title is None else (title.name,),
+    return Roles(
+        title=_name_of(title),
         body=tuple(column.name for column in body),
-        tags=None if tags is None else tags.name,
-        created=None if created is None else created.name,
-        updated=None if updated is None else updated.name,
-        watermark=None if updated is None else updated.name,
-        left_out=tuple(column.name for column in columns if column.kind == "binary"),
+        tags=_name_of(tags),
+        created=_name_of(_named(_CREATED, times, set())),
+        updated=_name_of(_named(_UPDATED, times, set())),
     )
+
+
+def _name_of(column: ColumnInfo | None) -> str:
+    return "" if column is None else column.name
+
+
+def _is_text(column: ColumnInfo) -> bool:
+    return column.kind in ("text", "long")
 
 
 def _plain(name: str) -> str:
@@ -98,8 +156,8 @@ def _plain(name: str) -> str:
 
 
 def _named(
-    names: Sequence[str], columns: Sequence[ColumnFacts], taken: set[str]
-) -> ColumnFacts | None:
+    names: Sequence[str], columns: Sequence[ColumnInfo], taken: set[str]
+) -> ColumnInfo | None:
     """The first column with one of the names, or one that ends so (`post_title`)."""
     free = [column for column in columns if column.name not in taken]
     for name in names:
@@ -114,8 +172,8 @@ def _named(
 
 
 def _body(
-    texts: Sequence[ColumnFacts], rows: Sequence[Mapping[str, Any]], taken: set[str]
-) -> list[ColumnFacts]:
+    texts: Sequence[ColumnInfo], rows: Sequence[Mapping[str, Any]], taken: set[str]
+) -> list[ColumnInfo]:
     free = [column for column in texts if column.name not in taken]
     long = [column for column in free if _mean_chars(column.name, rows) > _LONG_CHARS]
     named = _named(_BODIES, long, set()) or _named(_BODIES[:-1], free, set())
@@ -133,8 +191,8 @@ def _body(
 
 
 def _title(
-    texts: Sequence[ColumnFacts], rows: Sequence[Mapping[str, Any]], taken: set[str]
-) -> ColumnFacts | None:
+    texts: Sequence[ColumnInfo], rows: Sequence[Mapping[str, Any]], taken: set[str]
+) -> ColumnInfo | None:
     short = [
         column
         for column in texts
@@ -148,10 +206,10 @@ def _mean_chars(name: str, rows: Sequence[Mapping[str, Any]]) -> float:
     return sum(lengths) / len(lengths) if lengths else 0.0
 
 
-def _is_time(column: ColumnFacts, rows: Sequence[Mapping[str, Any]]) -> bool:
-    if column.kind == "time":
+def _is_time(column: ColumnInfo, rows: Sequence[Mapping[str, Any]]) -> bool:
+    if column.kind in ("time", "date"):
         return True
-    if column.kind != "text":
+    if not _is_text(column):
         return False
     values = [row[column.name] for row in rows if isinstance(row.get(column.name), str)]
     return bool(values) and all(_TIME_LIKE.fullmatch(value) for value in values)

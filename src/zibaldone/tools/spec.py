@@ -16,7 +16,7 @@ from zibaldone.find.query_vector import QueryVectors
 from zibaldone.index.worker import IndexWorker
 from zibaldone.ingest.convert import Converter
 from zibaldone.ingest.fetch import Fetcher
-from zibaldone.jobs.runner import JobRunner
+from zibaldone.jobs.runner import JobKind, JobRunner
 from zibaldone.keep.commit import Actor
 from zibaldone.keep.writing import C, Edit, Preparation, write_edit
 from zibaldone.limits import (
@@ -30,6 +30,7 @@ from zibaldone.limits import (
 from zibaldone.model.document import Document
 from zibaldone.model.job import Schedule
 from zibaldone.pull.live import LiveSources
+from zibaldone.pull.refetch import Refetcher
 from zibaldone.store.port import Reader, Store
 
 
@@ -71,6 +72,10 @@ class Runtime:
     """Runs jobs of other kinds than vectors."""
     schedules: Sequence[Schedule] = ()
     """Those that come with the product; the store has more."""
+    refetcher: Refetcher = field(default_factory=lambda: Refetcher({}))
+    """Reads rows of sources again."""
+    sync: JobKind | None = None
+    """The kind of job that syncs a source."""
     live: LiveSources | None = None
     """Follows sources that change."""
     long_answers: TaskTurns = field(default_factory=long_answer_turns)
@@ -86,6 +91,7 @@ class Runtime:
     def close(self) -> None:
         self.converter.close()
         self.preparation.close()
+        self.refetcher.close()
         self.store.close()
         if self.embedder is not None:
             self.embedder.close()

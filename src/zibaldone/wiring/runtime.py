@@ -15,6 +15,7 @@ from zibaldone.ingest.fetch import Fetcher
 from zibaldone.jobs.runner import JobRunner
 from zibaldone.keep.writing import Preparation
 from zibaldone.pull.live import LiveSources
+from zibaldone.pull.refetch import Refetcher
 from zibaldone.settings import Settings
 from zibaldone.store.open import open_store, store_url
 from zibaldone.tools.spec import Runtime
@@ -32,6 +33,7 @@ def build_runtime(settings: Settings) -> Runtime:
         limits=limits,
         query_vectors=QueryVectors(embedder),
         preparation=Preparation(),
+        refetcher=Refetcher(os.environ),
         embedder=embedder,
         index=index,
         jobs=jobs,
