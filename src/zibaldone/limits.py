@@ -765,6 +765,9 @@ SYNC_BLOCK_ROWS = 1_000
 """Rows whose state is compared as a whole: a hash of so many is stored. A change costs reading the
 state of one block."""
 
+SYNC_BLOCK_BYTES = 8 * MIB
+"""The same in bytes of their texts, unless one row is larger: what a sync holds in memory."""
+
 SYNC_SETTLE_SECONDS = 60.0
 """A row whose watermark is younger than this, by the clock of its source, is read again next time:
 a second edit within the same tick of that clock would leave the watermark as it is."""
@@ -775,11 +778,11 @@ SYNC_PROBLEMS_MAX = 50
 SYNC_STEP_SECONDS = 0.25
 """How long a sync compares blocks before it looks whether it is to stop."""
 
-SYNC_FETCH_ROWS = 500
-"""Rows that are read by their keys in one statement."""
+SYNC_FETCH_ROWS = 200
+"""Rows that are read at a time where they are read whole; fewer while they are large."""
 
-SYNC_CELL_BYTES_MAX = 64 * MIB
-"""A value of a source. A row with a larger one fails; its text would be refused anyway."""
+SYNC_DELETE_BATCH = 200
+"""Documents that are deleted in one transaction."""
 
 REFETCH_ROWS_MAX = 100
 """Rows that one call may read again from a source."""

@@ -6,7 +6,24 @@ their keys and watermarks is as it was, none of them is looked at.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class RowDocument:
+    """What a row says, before it is checked and stored."""
+
+    document_id: str
+    title: str
+    body: str
+    mime: str
+    tags: tuple[str, ...]
+    metadata: Mapping[str, Any]
+    pk: Mapping[str, Any]
+    """The row's key: column → value."""
+    created_at_us: int | None
 
 
 @dataclass(frozen=True, slots=True)

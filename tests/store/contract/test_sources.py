@@ -157,15 +157,16 @@ def test_a_source_is_removed_when_its_documents_are(kept: Kept) -> None:
     assert kept.read(lambda r: r.pulled.last_run(again)) is None
 
 
-def test_what_is_not_there_or_built_in_is_refused(kept: Kept) -> None:
-    upkeep = kept.store.upkeep
-    for refused, source_id in ((NotFound, 99), (Forbidden, KB_SOURCE_ID)):
-        with pytest.raises(refused):
-            asyncio.run(upkeep(lambda u, i=source_id: u.sources.remove(i)))
-        with pytest.raises(refused):
-            asyncio.run(upkeep(lambda u, i=source_id: u.sources.enable(i, False)))
-        with pytest.raises(refused):
-            asyncio.run(upkeep(lambda u, i=source_id: u.sources.redefine(i, {})))
+@pytest.mark.parametrize(("source_id", "refusal"), [(99, NotFound), (KB_SOURCE_ID, Forbidden)])
+def test_what_is_not_there_or_built_in_is_refused(
+    kept: Kept, source_id: int, refusal: type[Exception]
+) -> None:
+    with pytest.raises(refusal):
+        kept.upkeep(lambda upkeep: upkeep.sources.remove(source_id))
+    with pytest.raises(refusal):
+        kept.upkeep(lambda upkeep: upkeep.sources.enable(source_id, False))
+    with pytest.raises(refusal):
+        kept.upkeep(lambda upkeep: upkeep.sources.redefine(source_id, {}))
 
 
 def test_the_last_sync_is_told(kept: Kept) -> None:
