@@ -793,6 +793,12 @@ REFETCH_BYTES_MAX = 1 * MIB
 REFETCH_SECONDS_MAX = 5.0
 """How long reading rows again may take; a call that an agent waits for."""
 
+SYNC_CONCURRENCY = 2
+"""Sources that are synced at the same time."""
+
+SYNC_TRIES_MAX = 4
+"""Attempts at a sync whose database cannot be reached, over about half a minute."""
+
 REFETCH_THREADS = 8
 """Rows that are fetched from databases at the same time; others wait within their deadline."""
 
