@@ -784,6 +784,12 @@ SYNC_FETCH_ROWS = 200
 SYNC_DELETE_BATCH = 200
 """Documents that are deleted in one transaction."""
 
+SYNC_CONCURRENCY = 2
+"""Syncs that run at the same time, in all processes: each is one thread and one snapshot."""
+
+SYNC_LEASE_SECONDS = 60.0
+"""A sync whose process died is taken up by another after this time."""
+
 REFETCH_ROWS_MAX = 100
 """Rows that one call may read again from a source."""
 
@@ -792,18 +798,6 @@ REFETCH_BYTES_MAX = 1 * MIB
 
 REFETCH_SECONDS_MAX = 5.0
 """How long reading rows again may take; a call that an agent waits for."""
-
-SYNC_CONCURRENCY = 2
-"""Sources that are synced at the same time."""
-
-SYNC_TRIES_MAX = 4
-"""Attempts at a sync whose database cannot be reached, over about half a minute."""
-
-REFETCH_THREADS = 8
-"""Rows that are fetched from databases at the same time; others wait within their deadline."""
-
-REFETCH_PLAN_SECONDS = 30.0
-"""How long it is remembered which columns a table has, where single rows of it are fetched."""
 
 SOURCE_SAMPLE_ROWS = 20
 """Rows that are read to see what the columns of a table hold."""

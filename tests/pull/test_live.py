@@ -19,9 +19,9 @@ from zibaldone.limits import Limits
 from zibaldone.model.instant import now_us
 from zibaldone.model.job import Job
 from zibaldone.pull import registry
+from zibaldone.pull.job import SYNC
 from zibaldone.pull.live import LiveSources, SourceLag, channel_of, trigger_sql
 from zibaldone.pull.registry import read_definitions
-from zibaldone.pull.request import SYNC
 from zibaldone.store.port import Store, Writer
 
 PATIENCE_SECONDS = 20.0

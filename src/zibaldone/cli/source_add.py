@@ -202,9 +202,6 @@ def echo_documents(documents: list[dict[str, Any]]) -> None:
     for document in documents:
         click.echo()
         click.echo(f"--- {context.printable(document['document_id'])}")
-        if problem := document.get("problem"):
-            click.echo(f"cannot be kept: {context.printable(problem)}")
-            continue
         if document["title"]:
             click.echo(f"title: {context.printable(document['title'])}")
         if document["tags"]:

@@ -129,6 +129,8 @@ def preview(
         context.echo_json(answer)
     else:
         echo_documents(answer["documents"])
+        for problem in (*answer["problems"], *answer["notes"]):
+            click.echo(f"Note: {context.printable(problem)}", err=True)
 
 
 @click.command()
@@ -178,8 +180,7 @@ def remove(
         if not yes and not as_json:
             held = session.call("show_source", arguments)["documents"]
             click.confirm(f"Delete {held} documents of {name}?", abort=True)
-        with context.progress_bar("Deleting") as notify:
-            answer = session.call("remove_source", arguments, notify)
+        answer = session.call("remove_source", arguments)
     if as_json:
         context.echo_json(answer)
     else:

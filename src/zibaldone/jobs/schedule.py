@@ -25,12 +25,6 @@ from zibaldone.store.upkeep import Upkeep
 
 _log = logging.getLogger("zibaldone.jobs")
 
-RUN_SUBJECT = "subject"
-"""In the payload of a schedule: what its runs are about."""
-
-RUN_UNIQUE_KEY = "unique_key"
-"""In the payload of a schedule: the unique key of its runs, where other jobs have it too."""
-
 _LOOK_SECONDS = 5.0
 """How soon a schedule that another process changed, or a clock that was set, is noticed."""
 
@@ -97,13 +91,13 @@ def run_due(upkeep: Upkeep, now_us: int) -> list[str]:
             next_run_at_us=next_us,
             ran_at_us=now_us,
         ):
-            # Unless it has another, the unique key is the schedule: a run that takes longer than
-            # the time between two runs is not joined by the next one.
+            # The unique key is the schedule, unless its payload has one that others use, too: a
+            # run that takes longer than the time between two is not joined by the next one.
             run = NewJob(
                 schedule.kind,
-                subject=schedule.payload.get(RUN_SUBJECT),
+                subject=schedule.payload.get("subject"),
                 payload=schedule.payload or None,
-                unique_key=schedule.payload.get(RUN_UNIQUE_KEY, f"schedule:{schedule.name}"),
+                unique_key=schedule.payload.get("unique_key", f"schedule:{schedule.name}"),
                 created_at_us=now_us,
             )
             upkeep.queue.add(schedule.namespace, [run])

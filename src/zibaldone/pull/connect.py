@@ -215,10 +215,25 @@ class Connection:
                 result.close()
 
     def stream(self, statement: Any) -> Stream:
-        """Rows of a statement, some at a time; the server keeps the rest."""
+        """Rows of a statement without values, some at a time; the server keeps the rest.
+
+        By the driver's own cursors: those of SQLAlchemy buffer rows and wrap each of them.
+        """
         with self.timed():
-            result = self._connection.execution_options(stream_results=True).execute(statement)
-        return Stream(self, result)
+            driver = self.url.get_driver_name()
+            raw = self._connection.connection.driver_connection
+            if driver == "psycopg":
+                cursor = raw.cursor(name="zibaldone")
+            elif driver == "pymysql":
+                cursor = raw.cursor(require("pull", "pymysql.cursors").SSCursor)
+            elif self.dialect_name == "sqlite":
+                cursor = raw.cursor()
+            else:
+                streaming = self._connection.execution_options(stream_results=True)
+                return Stream(self, _Wrapped(streaming.execute(statement)))
+            sql = str(statement.compile(self._engine))
+            cursor.execute(sql, ())  # with values, though there are none: percent signs are doubled
+        return Stream(self, cursor)
 
     def now(self) -> float:
         """Seconds since 1970 by the clock of the source: the earlier one of its local time and UTC,
@@ -262,10 +277,9 @@ class Connection:
 
 
 class Stream:
-    def __init__(self, connection: Connection, result: Any) -> None:
+    def __init__(self, connection: Connection, cursor: Any) -> None:
         self._connection = connection
-        self._result = result
-        self._cursor = result.cursor
+        self._cursor = cursor
 
     def fetch(self, count: int) -> Sequence[Row]:
         """The next rows, fewer only at the end."""
@@ -273,9 +287,23 @@ class Stream:
             return cast("Sequence[Row]", self._cursor.fetchmany(count))
 
     def close(self) -> None:
+        """What is left is not read; a MySQL cursor would do that when it is closed."""
         with suppress(Exception):
             if self._connection.dialect_name != "mysql":
-                self._result.close()
+                self._cursor.close()
+
+
+class _Wrapped:
+    """Rows of a driver that we do not know by name, as tuples."""
+
+    def __init__(self, result: Any) -> None:
+        self._result = result
+
+    def fetchmany(self, count: int) -> list[Row]:
+        return [tuple(row) for row in self._result.fetchmany(count)]
+
+    def close(self) -> None:
+        self._result.close()
 
 
 def open_source(

@@ -31,8 +31,8 @@ from zibaldone.limits import (
 )
 from zibaldone.model.instant import now_us
 from zibaldone.model.source import SourceDefinition
+from zibaldone.pull.job import queue_sync
 from zibaldone.pull.registry import all_records, definition_of
-from zibaldone.pull.request import sync_job
 from zibaldone.store.port import Store
 from zibaldone.store.upkeep import SourceRecord, Upkeep
 
@@ -304,10 +304,7 @@ def _usable(record: SourceRecord) -> SourceDefinition | None:
 
 
 def _add_jobs(upkeep: Upkeep, due: list[SourceRecord]) -> list[str]:
-    return [
-        upkeep.queue.add(record.namespace, [sync_job(record.source_id, record.name)])[0]
-        for record in due
-    ]
+    return [queue_sync(upkeep, record) for record in due]
 
 
 def can_notify(definition: SourceDefinition) -> bool:

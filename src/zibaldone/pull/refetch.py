@@ -1,138 +1,201 @@
-"""The rows behind documents, read again from their database: by key, and allowed columns only."""
+"""Read rows again from their source, by key: what is there now, not what was pulled.
+
+Only columns that the definition allows, only by a key that is bound, and bounded in rows, bytes and
+time.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import base64
-import time
+import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import orjson
 
-from zibaldone.errors import DeadlineExceeded, InvalidArgument
-from zibaldone.limits import ECHO_CHARS_MAX, REFETCH_PLAN_SECONDS, REFETCH_THREADS
+from zibaldone.errors import InvalidArgument
+from zibaldone.limits import REFETCH_BYTES_MAX, REFETCH_ROWS_MAX, REFETCH_SECONDS_MAX
 from zibaldone.model.source import SourceDefinition, nearest
 from zibaldone.pull.connect import Connection, open_source
 from zibaldone.pull.definition import Plan, plan
+from zibaldone.pull.faults import Undecodable
 from zibaldone.pull.values import LEFT_OUT, plain
 
-Key = Mapping[str, Any]
-"""The columns of a key and their values, as a document has them in `pk`."""
 
-FetchedRow = dict[str, Any]
+@dataclass(frozen=True, slots=True)
+class RefetchedRow:
+    key: Mapping[str, Any]
+    row: Mapping[str, Any] | None
+    """Native values; None: the row is not in the source any more."""
 
 
-class Refetcher:
-    """Reads rows in threads of its own: a database that hangs stops nobody else."""
+@dataclass(frozen=True, slots=True)
+class Refetched:
+    rows: tuple[RefetchedRow, ...]
+    """In the order of the keys."""
+    is_truncated: bool
+    """Rows were left out because of a bound."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        self._environment = environment
-        self._threads = ThreadPoolExecutor(REFETCH_THREADS, thread_name_prefix="refetch")
-        self._plans: dict[bytes, tuple[float, Plan]] = {}
 
-    async def rows(
+def allowed_columns(definition: SourceDefinition, made: Plan) -> tuple[str, ...]:
+    """The columns that may be read again: those the definition lists, else those of documents."""
+    return made.mapper.columns if definition.refetch is None else definition.refetch
+
+
+async def refetch(
+    definition: SourceDefinition,
+    keys: Sequence[Mapping[str, Any]],
+    columns: Sequence[str] | None = None,
+    *,
+    rows_max: int = REFETCH_ROWS_MAX,
+    bytes_max: int = REFETCH_BYTES_MAX,
+    seconds_max: float = REFETCH_SECONDS_MAX,
+    environment: Mapping[str, str] | None = None,
+) -> Refetched:
+    """Rows by their keys, each as a document's `pk` has it. No columns: all that are allowed.
+
+    InvalidArgument: a column is not allowed, and so not read. SourceUnavailable: no answer in time.
+    """
+    given = os.environ if environment is None else environment
+    seconds = min(seconds_max, definition.seconds_max)
+    work = _Refetch(definition, given, list(keys), columns, rows_max, bytes_max, seconds)
+    running = asyncio.get_running_loop().run_in_executor(None, work.run)
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.to_thread(work.cancel)
+        await asyncio.gather(running, return_exceptions=True)
+        raise
+
+
+class _Refetch:
+    def __init__(
         self,
         definition: SourceDefinition,
-        keys: Sequence[Key],
-        columns: Sequence[str],
+        environment: Mapping[str, str],
+        keys: list[Mapping[str, Any]],
+        columns: Sequence[str] | None,
+        rows_max: int,
+        bytes_max: int,
         seconds_max: float,
-    ) -> list[FetchedRow | None]:
-        """The row of each key, or None where there is none any more.
+    ) -> None:
+        self._definition = definition
+        self._environment = environment
+        self._keys = keys
+        self._columns = columns
+        self._rows_max = max(0, min(rows_max, REFETCH_ROWS_MAX))
+        self._bytes_max = max(0, min(bytes_max, REFETCH_BYTES_MAX))
+        self._seconds_max = seconds_max
+        self._connection: Connection | None = None
 
-        Without `columns` all that may be fetched. InvalidArgument: one of them may not, or the
-        definition does not fit the table. SourceUnavailable: the database cannot be asked.
-        """
-        deadline_s = time.monotonic() + seconds_max
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(
-            self._threads, self._rows, definition, keys, columns, deadline_s
-        )
+    def cancel(self) -> None:
+        if self._connection is not None:
+            self._connection.cancel()
 
-    def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+    def run(self) -> Refetched:
+        try:
+            return self._run(is_tolerant=False)
+        except Undecodable:
+            return self._run(is_tolerant=True)
 
-    def _rows(
-        self,
-        definition: SourceDefinition,
-        keys: Sequence[Key],
-        columns: Sequence[str],
-        deadline_s: float,
-    ) -> list[FetchedRow | None]:
-        left_s = deadline_s - time.monotonic()
-        if left_s <= 0:
-            raise DeadlineExceeded("The row was not fetched: too many wait for their databases.")
+    def _run(self, *, is_tolerant: bool) -> Refetched:
+        definition = self._definition
+        keys = [self._values(key) for key in self._keys[: self._rows_max]]
         with open_source(
-            definition, self._environment, seconds_max=left_s, is_tolerant=True
-        ) as source:
-            made = self._plan(source, definition)
-            chosen = _chosen(definition, made, columns)
-            read = tuple(dict.fromkeys((*definition.key, *chosen)))
-            bound = [_bound(source, made, key) for key in keys]
-            found: dict[bytes, FetchedRow] = {}
-            for row in source.rows(made.select_keys(read, bound)):
-                values = {name: _shown(value) for name, value in zip(read, row, strict=True)}
-                identity = _identity([values[name] for name in definition.key])
-                found[identity] = {name: values[name] for name in chosen}
-        return [found.get(_identity([key.get(name) for name in definition.key])) for key in keys]
+            definition, self._environment, seconds_max=self._seconds_max, is_tolerant=is_tolerant
+        ) as connection:
+            self._connection = connection
+            made = plan(connection, definition)
+            columns = self._chosen(made)
+            wanted = (*definition.key, *(name for name in columns if name not in definition.key))
+            bound = [_native(made, definition.key, key) for key in keys]
+            rows = connection.rows(made.select_keys(wanted, bound)) if keys else []
+        places = [wanted.index(name) for name in columns]
+        length = len(definition.key)
+        by_key = {_comparable(row[:length]): row for row in rows}
+        return self._bounded(keys, by_key, columns, places)
 
-    def _plan(self, source: Connection, definition: SourceDefinition) -> Plan:
-        """Reflecting a table takes several statements, and tables seldom change."""
-        identity = orjson.dumps([definition.name, definition.namespace, definition.as_dict()])
-        now_s = time.monotonic()
-        known = self._plans.get(identity)
-        if known is not None and now_s < known[0]:
-            return known[1]
-        made = plan(source, definition)
-        fresh = {name: known for name, known in self._plans.items() if now_s < known[0]}
-        self._plans = {**fresh, identity: (now_s + REFETCH_PLAN_SECONDS, made)}
-        return made
-
-
-def _chosen(definition: SourceDefinition, made: Plan, columns: Sequence[str]) -> tuple[str, ...]:
-    allowed = made.mapper.columns if definition.refetch is None else definition.refetch
-    if not columns:
-        return tuple(allowed)
-    for name in columns:
-        if name not in allowed:
-            hint = nearest(name[:ECHO_CHARS_MAX], allowed)
-            meant = f" Did you mean {hint!r}?" if hint else ""
+    def _chosen(self, made: Plan) -> tuple[str, ...]:
+        allowed = allowed_columns(self._definition, made)
+        if self._columns is None:
+            return allowed
+        refused = [name for name in self._columns if name not in allowed]
+        if refused:
+            hint = nearest(refused[0], allowed)
+            suggestion = f" Did you mean {hint!r}?" if hint else ""
             raise InvalidArgument(
-                f"The column {name[:ECHO_CHARS_MAX]!r} of {definition.name!r} may not be fetched."
-                f"{meant}",
+                f"The column {refused[0]!r} of the source {self._definition.name!r} may not be "
+                f"read.{suggestion} Allowed: {', '.join(allowed)}.",
                 field="columns",
+                refused=refused,
                 allowed=list(allowed),
             )
-    return tuple(dict.fromkeys(columns))
+        return tuple(dict.fromkeys(self._columns))
+
+    def _values(self, key: Mapping[str, Any]) -> tuple[Any, ...]:
+        missing = [name for name in self._definition.key if name not in key]
+        if missing:
+            raise InvalidArgument(
+                f"The document's key has no {missing[0]!r}: it was pulled by another definition. "
+                "Sync the source.",
+                field="doc_ids",
+            )
+        return tuple(key[name] for name in self._definition.key)
+
+    def _bounded(
+        self,
+        keys: list[tuple[Any, ...]],
+        by_key: Mapping[tuple[str, ...], tuple[Any, ...]],
+        columns: Sequence[str],
+        places: Sequence[int],
+    ) -> Refetched:
+        found: list[RefetchedRow] = []
+        left_bytes = self._bytes_max
+        is_truncated = len(self._keys) > len(keys)
+        for key in keys:
+            row = by_key.get(_comparable(key))
+            native: dict[str, Any] | None = None
+            if row is not None:
+                values = (plain(row[place]) for place in places)
+                native = {
+                    name: None if value is LEFT_OUT else value
+                    for name, value in zip(columns, values, strict=True)
+                }
+                left_bytes -= len(orjson.dumps(native))
+                if left_bytes < 0:
+                    is_truncated = True
+                    break
+            pk = dict(zip(self._definition.key, key, strict=True))
+            found.append(RefetchedRow(pk, native))
+        return Refetched(tuple(found), is_truncated)
 
 
-def _bound(source: Connection, made: Plan, key: Key) -> tuple[Any, ...]:
-    """A key as its database takes it: what JSON has no type for was written as text."""
+def _native(made: Plan, names: Sequence[str], key: Sequence[Any]) -> tuple[Any, ...]:
+    """A key as its driver takes it: JSON has no bytes and no times."""
     values = []
-    for name in made.definition.key:
-        value = key.get(name)
+    for name, value in zip(names, key, strict=True):
         column = made.info.column(name)
         kind = "other" if column is None else column.kind
+        converted = value
         if isinstance(value, str) and kind == "binary":
-            value = bytes.fromhex(value)
-        elif isinstance(value, str) and kind == "time" and source.dialect_name != "sqlite":
-            value = datetime.fromisoformat(value).replace(tzinfo=None)
-        values.append(value)
+            with suppress(ValueError):
+                converted = bytes.fromhex(value)
+        elif isinstance(value, str) and kind == "time":
+            with suppress(ValueError):
+                moment = datetime.fromisoformat(value)
+                converted = moment.replace(tzinfo=None) if value.endswith("Z") else moment
+        values.append(converted)
     return tuple(values)
 
 
-def _shown(value: Any) -> Any:
-    shown = plain(value)
-    if shown is LEFT_OUT:
-        return {"base64": base64.b64encode(bytes(value)).decode()}
-    return shown
-
-
-def _identity(key: Sequence[Any]) -> bytes:
-    hexed = [
-        base64.b64decode(value["base64"]).hex() if isinstance(value, dict) else value
+def _comparable(key: Sequence[Any]) -> tuple[str, ...]:
+    """Keys were stored as JSON: a time is text there, and a time in the source."""
+    return tuple(
+        bytes(value).hex()
+        if isinstance(value, bytes | bytearray | memoryview)
+        else str(plain(value))
         for value in key
-    ]
-    return orjson.dumps(hexed)
+    )

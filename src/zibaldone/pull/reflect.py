@@ -111,8 +111,7 @@ def proposal(
             "table or view, or define the source by hand.",
             field="table",
         )
-    times = [column for column in info.columns if column.kind in ("time", "date", "text")]
-    changing = [c for c in info.columns if c.kind in ("time", "whole", "text", "other")]
+    times = [column for column in info.columns if column.kind not in ("binary", "flag")]
     document = DocumentMap(
         title=(Part(column=title),) if title else (),
         body=(Part(column=body),),
@@ -121,7 +120,7 @@ def proposal(
         updated=_named(times, _UPDATED),
     )
     can_use_watermark = not info.is_view and info.is_unique(tuple(key))
-    watermark = _named(changing, _WATERMARKS) if can_use_watermark else ""
+    watermark = _named(times, _WATERMARKS) if can_use_watermark else ""
     values = {
         **SourceDefinition(name, namespace, url, tuple(key), document, table=table).as_dict(),
         "watermark": watermark,

@@ -16,7 +16,7 @@ from zibaldone.errors import Ambiguous, ConfigurationError, Conflict, InvalidArg
 from zibaldone.jobs.schedule import new_schedule
 from zibaldone.model.instant import now_us
 from zibaldone.model.source import PULLED, SourceDefinition, nearest
-from zibaldone.pull.request import SYNC, schedule_name, scheduled_payload
+from zibaldone.pull.job import SYNC, schedule_name, sync_schedule
 from zibaldone.store.port import Store
 from zibaldone.store.upkeep import SourceRecord, Upkeep
 
@@ -90,30 +90,16 @@ def enable(upkeep: Upkeep, record: SourceRecord, enabled: bool) -> None:
     _put_schedule(upkeep, record.source_id, definition)
 
 
-def forget(upkeep: Upkeep, source_id: int) -> None:
-    """Remove a source that has no documents any more."""
-    upkeep.schedules.remove(schedule_name(source_id))
-    upkeep.sources.remove(source_id)
-
-
 def _stored(definition: SourceDefinition, origin: Origin) -> dict[str, Any]:
     return {**definition.stored(), "origin": origin}
 
 
 def _put_schedule(upkeep: Upkeep, source_id: int, definition: SourceDefinition) -> None:
-    name = schedule_name(source_id)
-    if not definition.schedule or not definition.enabled:
-        upkeep.schedules.remove(name)
-        return
-    upkeep.schedules.put(
-        new_schedule(
-            name,
-            definition.schedule,
-            SYNC,
-            namespace=definition.namespace,
-            payload=scheduled_payload(source_id, definition.name),
-        )
-    )
+    schedule = sync_schedule(source_id, definition)
+    if schedule is None:
+        upkeep.schedules.remove(schedule_name(definition))
+    else:
+        upkeep.schedules.put(schedule)
 
 
 def read_definitions(tables: Mapping[str, Any]) -> list[SourceDefinition]:

@@ -77,6 +77,7 @@ TOOLS: tuple[AnyTool, ...] = (
     manage.TEST,
     manage.PREVIEW,
     manage.ENABLE,
+    manage.REMOVE,
     sync_and_wait.TOOL,
     import_documents.IMPORT,
     import_documents.PREVIEW,

@@ -16,8 +16,9 @@ from zibaldone.find.query_vector import QueryVectors
 from zibaldone.index.worker import IndexWorker
 from zibaldone.ingest.convert import Converter
 from zibaldone.ingest.fetch import Fetcher
-from zibaldone.jobs.runner import JobKind, JobRunner
+from zibaldone.jobs.runner import JobRunner
 from zibaldone.keep.commit import Actor
+from zibaldone.keep.pulled import PulledDocuments
 from zibaldone.keep.writing import C, Edit, Preparation, write_edit
 from zibaldone.limits import (
     LONG_ANSWER_BYTES,
@@ -30,7 +31,6 @@ from zibaldone.limits import (
 from zibaldone.model.document import Document
 from zibaldone.model.job import Schedule
 from zibaldone.pull.live import LiveSources
-from zibaldone.pull.refetch import Refetcher
 from zibaldone.store.port import Reader, Store
 
 
@@ -72,10 +72,8 @@ class Runtime:
     """Runs jobs of other kinds than vectors."""
     schedules: Sequence[Schedule] = ()
     """Those that come with the product; the store has more."""
-    refetcher: Refetcher = field(default_factory=lambda: Refetcher({}))
-    """Reads rows of sources again."""
-    sync: JobKind | None = None
-    """The kind of job that syncs a source."""
+    pulled: PulledDocuments | None = None
+    """Where rows of sources go."""
     live: LiveSources | None = None
     """Follows sources that change."""
     long_answers: TaskTurns = field(default_factory=long_answer_turns)
@@ -91,7 +89,6 @@ class Runtime:
     def close(self) -> None:
         self.converter.close()
         self.preparation.close()
-        self.refetcher.close()
         self.store.close()
         if self.embedder is not None:
             self.embedder.close()

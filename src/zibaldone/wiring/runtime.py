@@ -15,10 +15,8 @@ from zibaldone.ingest.fetch import Fetcher
 from zibaldone.jobs.runner import JobRunner
 from zibaldone.keep.pulled import PulledDocuments
 from zibaldone.keep.writing import Preparation
-from zibaldone.pull.job import sync_kind
+from zibaldone.pull.job import SYNC, sync_kind
 from zibaldone.pull.live import LiveSources
-from zibaldone.pull.refetch import Refetcher
-from zibaldone.pull.request import SYNC
 from zibaldone.settings import Settings
 from zibaldone.store.open import open_store, store_url
 from zibaldone.tools.spec import Runtime
@@ -31,24 +29,20 @@ def build_runtime(settings: Settings) -> Runtime:
     store = open_store(store_url(settings.data, settings.store), limits)
     index = None if embedder is None else IndexWorker(store, embedder)
     preparation = Preparation()
-    sync = sync_kind(
-        store,
-        PulledDocuments(store, preparation, limits),
-        os.environ,
-        on_change=(lambda: None) if index is None else index.wake,
-    )
-    kinds = {SYNC: sync} if index is None else {SYNC: sync, REINDEX: reindex_kind(store, index)}
+    pulled = PulledDocuments(store, preparation, limits)
+    kinds = {SYNC: sync_kind(store, pulled)}
+    if index is not None:
+        kinds[REINDEX] = reindex_kind(store, index)
     jobs = JobRunner(store, kinds)
     return Runtime(
         store=store,
         limits=limits,
         query_vectors=QueryVectors(embedder),
         preparation=preparation,
-        refetcher=Refetcher(os.environ),
         embedder=embedder,
         index=index,
         jobs=jobs,
-        sync=sync,
+        pulled=pulled,
         live=LiveSources(store, os.environ, on_added=jobs.wake),
         schedules=() if index is None else (reindex_schedule(),),
         fetcher=Fetcher(

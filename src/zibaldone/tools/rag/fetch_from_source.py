@@ -13,6 +13,7 @@ from zibaldone.errors import InvalidArgument, NotConfigured
 from zibaldone.limits import ECHO_CHARS_MAX, RAG_IDS_MAX, RAG_RESPONSE_BYTES_MAX, RAG_SECONDS_MAX
 from zibaldone.model.source import PULLED
 from zibaldone.pull import registry
+from zibaldone.pull.refetch import refetch
 from zibaldone.store.port import Reader, SourceRecord
 from zibaldone.tools.answer import size_bytes
 from zibaldone.tools.rag.fields import CallStats, Clock, DocId, Words, bytes_left, stored_id
@@ -63,18 +64,23 @@ async def handle(call: Call, given: FetchFromSource) -> FetchedRows:
         lambda reader: _wanted(reader, list(names)[:rows_max]),
         seconds_max=clock.left_s,
     )
-    rows: dict[str, FetchedRow] = {}
+    rows: dict[str, FetchedRow | None] = dict.fromkeys(list(names)[:rows_max])
     for source in wanted:
-        fetched = await call.runtime.refetcher.rows(
+        fetched = await refetch(
             registry.definition_of(source.record),
             list(source.keys.values()),
-            given.columns,
-            clock.left_s,
+            given.columns or None,
+            rows_max=rows_max,
+            bytes_max=given.limits.max_bytes,
+            seconds_max=clock.left_s,
         )
-        for doc_id, row in zip(source.keys, fetched, strict=True):
+        found = [refetched.row for refetched in fetched.rows]
+        for doc_id, row in zip(source.keys, found, strict=False):
             if row is not None:
                 name = source.record.name
                 rows[doc_id] = {"doc_id": doc_id, "source_name": name, "row": row}
+        for doc_id in list(source.keys)[len(found) :]:
+            del rows[doc_id]
     return _answer(names, rows, given.limits, clock)
 
 
@@ -101,27 +107,26 @@ def _wanted(reader: Reader, doc_ids: Sequence[str]) -> list[_Wanted]:
 
 def _answer(
     names: Mapping[str, str],
-    rows: Mapping[str, FetchedRow],
+    rows: Mapping[str, FetchedRow | None],
     limits: FetchLimits,
     clock: Clock,
 ) -> FetchedRows:
-    """In the order asked for, as many as fit; the rest is named."""
-    asked = list(names)
-    late = [names[doc_id] for doc_id in asked[limits.max_rows :]]
+    """In the order asked for, as many as fit; the rest is named. `rows`: None where there is none;
+    those that are beyond a limit are not in it."""
     answer: FetchedRows = {"rows": [], "missing": [], "truncated": False, "stats": {"ms": 0.0}}
     left_bytes = min(limits.max_bytes, bytes_left({**answer, "left_out": list(names.values())}))
     left_out = []
-    for doc_id in asked[: limits.max_rows]:
+    for doc_id, name in names.items():
         row = rows.get(doc_id)
-        if row is None:
-            answer["missing"].append(names[doc_id])
-        elif (taken_bytes := size_bytes(row)) <= left_bytes:
+        if row is not None and (taken_bytes := size_bytes(row)) <= left_bytes:
             answer["rows"].append(row)
             left_bytes -= taken_bytes
+        elif doc_id in rows and row is None:
+            answer["missing"].append(name)
         else:
-            left_out.append(names[doc_id])
-    if left_out or late:
-        answer["left_out"] = [*left_out, *late]
+            left_out.append(name)
+    if left_out:
+        answer["left_out"] = left_out
         answer["truncated"] = True
     answer["stats"] = {"ms": clock.ms}
     return answer

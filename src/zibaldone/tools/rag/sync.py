@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 from zibaldone.errors import Conflict, Forbidden, NotConfigured
 from zibaldone.limits import RAG_SECONDS_MAX
 from zibaldone.model.source import PULLED
-from zibaldone.pull.request import SYNC, sync_job
+from zibaldone.pull.job import SYNC, sync_job
 from zibaldone.store.port import SourceRecord, Writer
 from zibaldone.tools.jobs.ids import shown_id
 from zibaldone.tools.rag.fields import CallStats, Clock, Words, unknown_source
@@ -46,7 +46,7 @@ async def handle(call: Call, given: AdminSync) -> SyncAccepted:
 
     def add(writer: Writer) -> list[SourceJob]:
         chosen = chosen_sources(writer.sources.all(), given.source_names)
-        ids = writer.queue.add([sync_job(source.source_id, source.name) for source in chosen])
+        ids = writer.queue.add([sync_job(source) for source in chosen])
         return [
             {"source_name": source.name, "job_id": shown_id(job_id, SYNC)}
             for source, job_id in zip(chosen, ids, strict=True)

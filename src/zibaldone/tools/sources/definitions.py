@@ -14,7 +14,11 @@ from typing_extensions import TypedDict
 
 from zibaldone.access.principal import NAMESPACE_DEFAULT
 from zibaldone.errors import InvalidArgument
-from zibaldone.limits import SOURCE_NAME_CHARS_MAX, SOURCE_PREVIEW_ROWS_DEFAULT
+from zibaldone.limits import (
+    SOURCE_NAME_CHARS_MAX,
+    SOURCE_PREVIEW_CHARS_MAX,
+    SOURCE_PREVIEW_ROWS_DEFAULT,
+)
 from zibaldone.model.instant import now_us
 from zibaldone.model.source import SourceDefinition
 from zibaldone.pull import registry
@@ -67,7 +71,6 @@ class RowShown(TypedDict):
     body: str
     tags: list[str]
     metadata: Mapping[str, Any]
-    problem: str | None
 
 
 class ProposedSource(TypedDict):
@@ -106,16 +109,14 @@ def _propose(given: ProposeSource) -> ProposedSource:
     definition = SourceDefinition.from_table(name, _with_changes(base, given), namespace)
     problems = check(definition)
     shown = (
-        Preview((), (), ())
-        if problems
-        else preview(definition, SOURCE_PREVIEW_ROWS_DEFAULT, os.environ)
+        Preview((), (), ()) if problems else preview(definition, rows=SOURCE_PREVIEW_ROWS_DEFAULT)
     )
     return {
         "name": name,
         "namespace": namespace,
         "definition": definition.as_dict(),
         "documents": rows_shown(shown),
-        "notes": list(shown.notes),
+        "notes": [*shown.problems, *shown.notes],
         "problems": problems,
     }
 
@@ -157,12 +158,11 @@ def rows_shown(shown: Preview) -> list[RowShown]:
         {
             "document_id": row.document_id,
             "title": row.title,
-            "body": row.body,
+            "body": row.body[:SOURCE_PREVIEW_CHARS_MAX],
             "tags": list(row.tags),
-            "metadata": row.metadata or {},
-            "problem": row.problem,
+            "metadata": row.metadata,
         }
-        for row in shown.rows
+        for row in shown.documents
     ]
 
 

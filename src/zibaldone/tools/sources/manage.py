@@ -1,10 +1,9 @@
-"""show_source, test_source, preview_source, enable_source: the sources that there are."""
+"""show_source, test_source, preview_source, enable_source, remove_source."""
 
 from __future__ import annotations
 
 import asyncio
 import math
-import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,15 +11,16 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from zibaldone.access.principal import Tenant
-from zibaldone.errors import Conflict, InvalidArgument
+from zibaldone.errors import Conflict, InvalidArgument, NotConfigured
 from zibaldone.limits import SOURCE_PREVIEW_ROWS_DEFAULT, SOURCE_PREVIEW_ROWS_MAX
 from zibaldone.model.instant import to_iso
 from zibaldone.model.job import Job, JobState
 from zibaldone.pull import registry
 from zibaldone.pull.definition import check
+from zibaldone.pull.job import SYNC
 from zibaldone.pull.live import can_notify, trigger_sql
 from zibaldone.pull.preview import preview
-from zibaldone.pull.request import SYNC
+from zibaldone.pull.remove import remove_source
 from zibaldone.store.port import Reader, SourceCounts
 from zibaldone.store.upkeep import SourceRecord
 from zibaldone.tools.jobs.ids import shown_id
@@ -78,6 +78,7 @@ class SourcePreview(TypedDict):
     source: str
     namespace: str
     documents: list[RowShown]
+    problems: list[str]
     notes: list[str]
 
 
@@ -85,6 +86,13 @@ class SourceState(TypedDict):
     source: str
     namespace: str
     enabled: bool
+
+
+class SourceRemoved(TypedDict):
+    source: str
+    namespace: str
+    documents: int
+    """That were deleted."""
 
 
 async def chosen(call: Call, given: OneSource) -> SourceRecord:
@@ -139,11 +147,12 @@ async def handle_test(call: Call, given: OneSource) -> SourceTest:
 async def handle_preview(call: Call, given: PreviewSource) -> SourcePreview:
     record = await chosen(call, given)
     definition = registry.definition_of(record)
-    shown = await asyncio.to_thread(preview, definition, given.rows, os.environ)
+    shown = await asyncio.to_thread(preview, definition, rows=given.rows)
     return {
         "source": record.name,
         "namespace": record.namespace,
         "documents": rows_shown(shown),
+        "problems": list(shown.problems),
         "notes": list(shown.notes),
     }
 
@@ -159,6 +168,25 @@ async def handle_enable(call: Call, given: EnableSource) -> SourceState:
         )
     await call.runtime.store.upkeep(lambda upkeep: registry.enable(upkeep, record, given.enabled))
     return {"source": record.name, "namespace": record.namespace, "enabled": given.enabled}
+
+
+async def handle_remove(call: Call, given: OneSource) -> SourceRemoved:
+    record = await chosen(call, given)
+    if registry.origin_of(record) == registry.SETTINGS and record.enabled:
+        raise Conflict(
+            f"The source {record.name!r} is defined in the settings; take [sources.{record.name}] "
+            "out of them first.",
+            source=record.name,
+        )
+    runtime = call.runtime
+    if runtime.pulled is None:
+        raise NotConfigured("Sources cannot be removed in this process.")
+    # Its documents are not found any more from here on, and its schedule is gone.
+    await runtime.store.upkeep(lambda upkeep: registry.enable(upkeep, record, False))
+    documents = await remove_source(
+        runtime.store, runtime.pulled, record.source_id, record.namespace, record.name
+    )
+    return {"source": record.name, "namespace": record.namespace, "documents": documents}
 
 
 SHOW = ToolSpec(
@@ -202,5 +230,16 @@ ENABLE = ToolSpec(
     result=SourceState,
     effect="admin",
     handler=handle_enable,
+    is_local=True,
+)
+REMOVE = ToolSpec(
+    name="remove_source",
+    title="Remove a source",
+    description="Delete the documents of a source and forget it; its database is not touched.",
+    arguments=OneSource,
+    result=SourceRemoved,
+    effect="admin",
+    handler=handle_remove,
+    seconds_max=math.inf,
     is_local=True,
 )

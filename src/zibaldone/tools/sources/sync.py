@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from pydantic import Field
@@ -18,9 +18,9 @@ from zibaldone.jobs.runner import JobRunner
 from zibaldone.model.instant import now_us
 from zibaldone.model.job import Job, JobState
 from zibaldone.pull import registry
-from zibaldone.pull.request import SYNC, sync_job
+from zibaldone.pull.job import SYNC, queue_sync, sync_kind
 from zibaldone.store.port import Store
-from zibaldone.store.upkeep import SourceRecord, Upkeep
+from zibaldone.store.upkeep import SourceRecord
 from zibaldone.tools.jobs.ids import shown_id
 from zibaldone.tools.spec import Arguments, Call, Runtime, ToolSpec
 
@@ -61,8 +61,12 @@ class SyncOutcome(TypedDict):
 async def handle(call: Call, given: SyncSources) -> SyncOutcome:
     runtime = call.runtime
     chosen = _chosen(await registry.all_records(runtime.store), given)
-    options = {"full": given.full, "allow_deletes": given.allow_deletes}
-    jobs = await runtime.store.upkeep(lambda upkeep: _add(upkeep, chosen, options))
+    jobs = await runtime.store.upkeep(
+        lambda upkeep: [
+            queue_sync(upkeep, record, is_full=given.full, allow_deletes=given.allow_deletes)
+            for record in chosen
+        ]
+    )
     followed = [
         _Followed(runtime.store, record, job_id)
         for record, job_id in zip(chosen, jobs, strict=True)
@@ -95,13 +99,6 @@ def _chosen(records: Sequence[SourceRecord], given: SyncSources) -> list[SourceR
     if not chosen:
         raise NotFound("There is no source that is enabled.")
     return chosen
-
-
-def _add(upkeep: Upkeep, chosen: Sequence[SourceRecord], options: Mapping[str, bool]) -> list[str]:
-    return [
-        upkeep.queue.add(record.namespace, [sync_job(record.source_id, record.name, **options)])[0]
-        for record in chosen
-    ]
 
 
 class _Followed:
@@ -191,9 +188,9 @@ async def _follow(call: Call, followed: Sequence[_Followed]) -> None:
 @contextlib.asynccontextmanager
 async def _running(runtime: Runtime) -> AsyncIterator[None]:
     """Syncs are run in this process."""
-    if runtime.sync is None:
+    if runtime.pulled is None:
         raise NotConfigured("Sources cannot be synced in this process.")
-    runner = JobRunner(runtime.store, {SYNC: runtime.sync})
+    runner = JobRunner(runtime.store, {SYNC: sync_kind(runtime.store, runtime.pulled)})
     task = asyncio.create_task(runner.run())
     try:
         yield
