@@ -61,7 +61,7 @@ async def handle(call: Call, given: FetchFromSource) -> FetchedRows:
     rows_max = given.limits.max_rows
     wanted = await call.runtime.store.read(
         call.principal.tenant,
-        lambda reader: _wanted(reader, list(names)[:rows_max]),
+        lambda reader: _wanted(reader, [i for i in list(names)[:rows_max] if stored_id(i)]),
         seconds_max=clock.left_s,
     )
     rows: dict[str, FetchedRow | None] = dict.fromkeys(list(names)[:rows_max])

@@ -28,6 +28,7 @@ from zibaldone.tools.sources.definitions import RowShown, rows_shown
 from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
 _JOBS_LOOKED_AT = 100
+_COUNT_SECONDS_MAX = 600.0
 
 
 class OneSource(Arguments):
@@ -108,7 +109,9 @@ async def handle_show(call: Call, given: OneSource) -> SourceDetails:
         jobs = reader.jobs.page(kind=SYNC, state=None, limit=_JOBS_LOOKED_AT, after=None)
         return held, next((job for job in jobs if job.subject == record.name), None)
 
-    held, job = await call.runtime.store.read(Tenant(record.namespace), look, seconds_max=math.inf)
+    held, job = await call.runtime.store.read(
+        Tenant(record.namespace), look, seconds_max=_COUNT_SECONDS_MAX
+    )
     try:
         definition = registry.definition_of(record)
         trigger = trigger_sql(definition) if can_notify(definition) else None
