@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: setup serve test check bench format docs conformance fuzz kills soak
+.PHONY: setup serve test check bench format docs conformance fuzz kills soak failover
 
 setup: $(STAMP)
 
@@ -55,3 +55,7 @@ kills: setup
 # SOAK_SECONDS, SOAK_HOSTILE: tests/nightly/test_soak.py
 soak: setup
 	SOAK_SECONDS=$${SOAK_SECONDS:-3600} $(BIN)/python -m pytest tests/nightly/test_soak.py -s
+
+# FAILOVER_ROUNDS, FAILOVER_SECONDS: tests/several/failover.py
+failover: setup
+	$(BIN)/python -m tests.several.failover

@@ -212,25 +212,37 @@ def recall(found: Sequence[set[int]], right: Sequence[set[int]]) -> float:
     return sum(len(one & other) for one, other in zip(found, right, strict=True)) / (K * len(right))
 
 
-def measure_ours(folder: Path, corpus: Corpus) -> list[Measured]:
-    limits = settings.load({"data": str(folder)}, environment={}).limits
-    runtime = Runtime(
-        store=open_store(store_url(folder), limits),
-        limits=limits,
-        fetcher=Fetcher(roots=(), hosts=(), bytes_max=1, seconds_max=1),
-        converter=Converter(bytes_max=1, text_bytes_max=1, seconds_max=1),
-        query_vectors=QueryVectors(Known(corpus)),
-        preparation=Preparation(),
-    )
-    loop = asyncio.new_event_loop()
-    _load_vectors(runtime.store, loop, len(corpus.vectors))
+class Tools:
+    """The product's tools over a store, without a server around them."""
 
-    def ask(tool: str, arguments: Callable[[int], dict[str, Any]]) -> Callable[[int], Any]:
+    def __init__(self, url: str, corpus: Corpus) -> None:
+        limits = settings.load({}, environment={}).limits
+        self.runtime = Runtime(
+            store=open_store(url, limits),
+            limits=limits,
+            fetcher=Fetcher(roots=(), hosts=(), bytes_max=1, seconds_max=1),
+            converter=Converter(bytes_max=1, text_bytes_max=1, seconds_max=1),
+            query_vectors=QueryVectors(Known(corpus)),
+            preparation=Preparation(),
+        )
+        self.loop = asyncio.new_event_loop()
+
+    def ask(self, tool: str, arguments: Callable[[int], dict[str, Any]]) -> Callable[[int], Any]:
         def run(number: int) -> Any:
-            call = Call(runtime, LOCAL)
-            return loop.run_until_complete(call_tool(_TOOLS[tool], call, arguments(number)))
+            made = call_tool(_TOOLS[tool], Call(self.runtime, LOCAL), arguments(number))
+            return self.loop.run_until_complete(made)
 
         return run
+
+    def close(self) -> None:
+        self.runtime.close()
+        self.loop.close()
+
+
+def measure_ours(url: str, corpus: Corpus, engine: str = "") -> list[Measured]:
+    """`engine`: said in each line, where several are measured."""
+    tools = Tools(url, corpus)
+    _load_vectors(tools.runtime.store, tools.loop, len(corpus.vectors))
 
     def by_vector(filters: dict[str, Any]) -> Callable[[int], dict[str, Any]]:
         def arguments(number: int) -> dict[str, Any]:
@@ -263,15 +275,15 @@ def measure_ours(folder: Path, corpus: Corpus) -> list[Measured]:
         ),
     }
     measured = []
-    for name, (tool, arguments, right) in ways.items():
-        found, answers = timed(name, ask(tool, arguments), len(corpus.queries))
+    for what, (tool, arguments, right) in ways.items():
+        name = f"{engine}: {what}" if engine else what
+        found, answers = timed(name, tools.ask(tool, arguments), len(corpus.queries))
         if right is not None:
             ids = [{_row(hit["chunk_id"]) for hit in one["results"]} for one in answers]
             found = Measured(name, found.p50_ms, found.p95_ms, recall(ids, right))
         measured.append(found)
         print(found.row(len(corpus.vectors)), flush=True)
-    runtime.store.close()
-    loop.close()
+    tools.close()
     return measured
 
 
@@ -340,13 +352,13 @@ def main() -> None:
     for chunks in map(int, options.chunks.split(",")):
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name) if options.store is None else options.store / str(chunks)
-            corpus = _filled(folder, chunks, options.queries)
-            ours = measure_ours(folder, corpus)
+            corpus = filled(folder, chunks, options.queries)
+            ours = measure_ours(store_url(folder), corpus)
             if not options.no_peers:
                 _compare(ours[0], measure_peers(Path(name), corpus), chunks)
 
 
-def _filled(folder: Path, chunks: int, queries: int) -> Corpus:
+def filled(folder: Path, chunks: int, queries: int) -> Corpus:
     vectors, asked = make_vectors(chunks, queries)
     kept = folder / f"queries-{queries}.json"
     if not kept.exists():

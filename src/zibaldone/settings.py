@@ -149,6 +149,12 @@ class Settings:
         "docs/howto/pull.md.",
         is_secret=True,
     )
+    read_store: str = _setting(
+        _text,
+        "",
+        "URL of a replica of the PostgreSQL database in `store`, which all reads go to.",
+        is_secret=True,
+    )
     host: str = _setting(_text, "127.0.0.1", "Address to serve on.")
     port: int = _setting(_integer, 8321, "Port to serve on.")
     log_level: str = _setting(

@@ -93,6 +93,20 @@ def test_long_documents_read_at_once_stop_nobody(full_server: Server, name: str)
     assert peak_mib(full_server) - before_mib < 500
 
 
+def test_long_differences_at_once_stop_nobody(server: Server) -> None:
+    """A million control characters are eleven megabytes of an answer."""
+    for content in ("\x01" * 900_000, "\x02" * 900_000):
+        given = {"path": "controls", "content": content, "upsert": True}
+        assert server.client.post("/documents", json=given).status_code in (200, 201)
+    before_mib = peak_mib(server)
+    with Bystander(server) as bystander:
+        statuses = many(server, posted("document_diff", path="controls", older=1, newer=2))
+        bystander.wait_for_a_round()
+    assert 200 in statuses
+    assert set(statuses) <= {0, 200, 504}
+    assert peak_mib(server) - before_mib < 250
+
+
 def test_small_changes_of_a_long_document_at_once_stop_nobody(full_server: Server) -> None:
     before_mib = peak_mib(full_server)
     given = {"old_str": "nowhere in it", "new_str": "x"}

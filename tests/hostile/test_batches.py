@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -12,7 +14,14 @@ from tests.drivers.mcp import JSON, SSE, frame_of
 from tests.drivers.server import Server
 from tests.hostile.peers import Bystander, resident_mib
 from tests.test_stdio import Stdio
+from zibaldone.access.principal import LOCAL
 from zibaldone.limits import BATCH_MESSAGES_MAX, BATCH_SMALL_ANSWER_BYTES, Limits
+from zibaldone.protocol.dispatch import dispatch_batch
+from zibaldone.protocol.surface import Surface
+from zibaldone.protocol.versions import VERSIONS
+from zibaldone.tools.catalogue import Catalogue
+from zibaldone.tools.profiles import Profile
+from zibaldone.tools.spec import Call, Runtime
 
 _BYTES_MAX = Limits().batch_response_bytes_max + (BATCH_MESSAGES_MAX + 1) * BATCH_SMALL_ANSWER_BYTES
 _VERSION = {"mcp-protocol-version": "2025-03-26"}
@@ -77,3 +86,23 @@ def test_writes_are_answered_though_there_is_no_room(server: Server) -> None:
     envelopes = server.client.post("/mcp", json=batch, headers=_VERSION).json()
     assert "error" in envelopes[1]
     assert json.loads(envelopes[2]["result"]["content"][0]["text"])["status"] == "created"
+
+
+def test_others_are_served_between_the_messages() -> None:
+    """Most are answered without waiting for anything; fifty of them may take half a second."""
+    ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    surface = Surface(Profile("mcp", "/mcp", ()), Catalogue(()))
+    call = Call(cast("Runtime", SimpleNamespace(limits=Limits())), LOCAL)
+
+    async def turns_of_others() -> int:
+        batch = asyncio.create_task(
+            dispatch_batch([ping] * BATCH_MESSAGES_MAX, VERSIONS["2025-03-26"], surface, call)
+        )
+        turns = 0
+        while not batch.done():
+            turns += 1
+            await asyncio.sleep(0)
+        assert len(batch.result()) == BATCH_MESSAGES_MAX
+        return turns
+
+    assert asyncio.run(turns_of_others()) >= BATCH_MESSAGES_MAX

@@ -19,7 +19,7 @@ from tests.drivers.server import Server
 from tests.hostile.peers import Peer, call, post_head
 from zibaldone.access.key import ApiKey, secret_hash
 from zibaldone.access.principal import Tenant
-from zibaldone.limits import Limits
+from zibaldone.limits import TOOL_REQUEST_BYTES_MAX, Limits
 from zibaldone.store.open import open_store, store_url
 from zibaldone.tools.built_in import TOOLS
 from zibaldone.tools.profiles import built_in
@@ -226,3 +226,18 @@ class TestFolders:
     def test_the_list_of_keys_says_so(self, bound: Bound, name: str) -> None:
         keys = json.loads(key_command(bound.server.data, "list", "--json").output)["keys"]
         assert {key["key_id"]: key["prefix"] for key in keys}[bound.keys[name].key_id] == "pub/"
+
+
+@pytest.mark.parametrize("url", ["/search", "/mcp"])
+@pytest.mark.parametrize("is_announced", [True, False])
+def test_who_may_not_write_has_no_megabytes_to_send(
+    bound: Bound, url: str, is_announced: bool
+) -> None:
+    """Parsing what only a writer needs to send would hold up others."""
+    body = b'{"query":"%s"}' % (b"x" * TOOL_REQUEST_BYTES_MAX)
+    content = body if is_announced else iter([body])
+    answer = bound.rest("reader", "POST", url, content=content)
+    assert answer.status_code == 413, answer.text
+    assert answer.json()["details"] == {"bytes_max": TOOL_REQUEST_BYTES_MAX}
+    given = {"path": "long", "content": "x" * TOOL_REQUEST_BYTES_MAX}
+    assert bound.rest("writer", "POST", "/documents", json=given).status_code in (201, 409)

@@ -13,6 +13,7 @@ from tests.drivers.raw import exchange, raw_request
 from tests.drivers.server import Server
 from tests.hostile.faulty import FaultyServer
 from tests.hostile.peers import Bystander, Peer, call, peers, resident_mib
+from zibaldone.access import loopback
 from zibaldone.protocol import negotiate
 
 MIB = 1 << 20
@@ -99,6 +100,18 @@ class TestBounds:
             accept = f"application/json, x/y;a={number:01000}"
             assert negotiate.parse_accept(accept).wants_json
         assert negotiate._parse_cached.cache_info().currsize == before.currsize
+
+    def test_a_long_host_is_not_remembered(self) -> None:
+        before = loopback._is_loopback.cache_info()
+        for number in range(3):
+            assert not loopback.is_loopback(f"{number:01000}.example")
+        assert loopback._is_loopback.cache_info().currsize == before.currsize
+
+    def test_a_length_of_many_digits(self, server: Server) -> None:
+        """Parsers of HTTP know what thousands of zeros mean; Python's `int` refuses them."""
+        length = b"Content-Length: " + b"0" * 5_000 + b"2"
+        request = raw_request(b"/search", length, method=b"POST") + b"{}"
+        exchange(server, request).refused(400, "BAD_REQUEST")
 
     def test_a_trailer_is_no_header(self, server: Server) -> None:
         """It comes after everything was decided: it must not decide anything."""

@@ -72,3 +72,25 @@ def test_many_replacements_in_a_long_document(server: Server) -> None:
     assert answer.status_code in (200, 504), answer.text
     revision = server.client.get("/documents/long?view=preview").json()["revision"]
     assert revision == (2 if answer.status_code == 200 else 1)
+
+
+def test_a_short_document_that_grows_and_shrinks_while_it_is_patched(server: Server) -> None:
+    """A kilobyte becomes ten megabytes, is searched a hundred times, and is short in the end."""
+    server.create("short", "x" * 1000)
+    face = "c\U0001f600"
+    there = {"old_str": "ab", "new_str": face, "replace_all": True}
+    back = {"old_str": face, "new_str": "ab", "replace_all": True}
+    replacements = [
+        {"old_str": "x", "new_str": "ab" * 5_200, "replace_all": True},
+        *([there, back] * 20),
+        {"old_str": "ab", "new_str": "", "replace_all": True},
+    ]
+    with Bystander(server) as bystander:
+        bystander.wait_for_a_round()
+        before = bystander.count
+        answer = server.client.patch(
+            "/documents/short", json={"replacements": replacements}, timeout=60
+        )
+        rounds = bystander.count - before
+    assert answer.status_code in (200, 504), answer.text
+    assert rounds >= 5  # one, if the others' writes have to wait for its end

@@ -27,9 +27,11 @@ if TYPE_CHECKING:
 @click.option("--host", help="Address to serve on.")
 @click.option("--port", type=int, help="Port to serve on.")
 @click.option("--data", type=click.Path(path_type=Path), help="Folder of the data.")
+@click.option("--store", help="Where documents are kept: a path or URL.")
+@click.option("--read-store", help="URL of a replica of the store, for reads.")
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]))
 @click.pass_obj
-def serve(options: context.Options, /, data: Path | None, **flags: Any) -> None:
+def serve(options: context.Options, /, data: Path | None, store: str | None, **flags: Any) -> None:
     """Serve the documents over HTTP."""
     from zibaldone.web.server import server
     from zibaldone.wiring.application import build_application
@@ -38,6 +40,8 @@ def serve(options: context.Options, /, data: Path | None, **flags: Any) -> None:
 
     if data is not None:
         options = replace(options, data=data)
+    if store is not None:
+        options = replace(options, store=store)
     settings = options.settings(**flags)
     logs.configure(settings.log_level)
     # uvicorn shuts down and raises the signal again; this way the store is closed too.

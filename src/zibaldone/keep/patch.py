@@ -13,6 +13,10 @@ from zibaldone.limits import Limits
 from zibaldone.model.document import Document
 from zibaldone.store.port import Writer
 from zibaldone.text.chunk_changes import Checkpoint, never_ends
+from zibaldone.text.replace import count, replace
+
+_QUICK = 16
+"""How many times quicker a text is searched and replaced than cut and indexed, at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +69,25 @@ def patching(
         return PatchChange(before, after, count)
 
     return Edit(
-        document_id, look=lambda reader: Seen(reader.documents.get(document_id)), decide=decide
+        document_id,
+        look=lambda reader: Seen(reader.documents.get(document_id)),
+        decide=decide,
+        work_chars=lambda seen: _work_chars(seen.chars, replacements),
     )
+
+
+def _work_chars(chars: int, replacements: Sequence[Replacement]) -> int:
+    """What the replacements may cost, as the length of a text to be cut and indexed.
+
+    A text of a kilobyte can grow to megabytes, be searched there a hundred times, and shrink again.
+    """
+    longest = searched = 0
+    for replacement in replacements:
+        places = chars // max(len(replacement.old), 1) if replacement.every else 1
+        chars += places * max(len(replacement.new) - len(replacement.old), 0)
+        longest = max(longest, chars)
+        searched += chars
+    return max(longest, searched // _QUICK)
 
 
 def apply(
@@ -81,12 +102,12 @@ def apply(
         checkpoint()
         if not replacement.old:
             raise InvalidArgument("old_str is empty: it matches everywhere.", field="old_str")
-        if replacement.old not in body:
+        places = count(body, replacement.old)
+        if not places:
             raise NotFoundInContent(
                 "old_str is not in the document, character for character. Read it again.",
                 replacement=number,
             )
-        places = body.count(replacement.old)
         if not replacement.every and not _is_single(body, replacement.old):
             raise Ambiguous(
                 f"old_str is in the document {max(places, 2)} times. Give more of the text around "
@@ -95,7 +116,7 @@ def apply(
                 replacement=number,
             )
         _refuse_growth(body, replacement, places, chars_max)
-        body = body.replace(replacement.old, replacement.new)
+        body = replace(body, replacement.old, replacement.new)
         replaced += places
     return body, replaced
 

@@ -66,6 +66,8 @@ class Edit(Generic[C]):
     """Of the text that it brings along."""
     source_id: int = KB_SOURCE_ID
     """Of a document that it makes."""
+    work_chars: Callable[[Seen], int] = lambda _: 0
+    """What deciding it may cost, as the length of a text to be cut and indexed."""
 
 
 class Stopped(Exception):
@@ -176,7 +178,7 @@ def _decide_and_commit(writer: Writer, edit: Edit[C], actor: Actor) -> tuple[Doc
     No exception says so: with its traceback it would keep the document in memory.
     """
     seen = edit.look(writer)
-    if seen.chars > PREPARE_INLINE_CHARS_MAX:
+    if max(seen.chars, edit.work_chars(seen)) > PREPARE_INLINE_CHARS_MAX:
         return None
     change = edit.decide(seen, never_ends)
     if len(change.after.body) > PREPARE_INLINE_CHARS_MAX:

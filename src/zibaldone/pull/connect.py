@@ -16,8 +16,8 @@ from functools import partial
 from typing import Any, cast
 from urllib.parse import quote
 
+from zibaldone import extras
 from zibaldone.errors import InvalidArgument
-from zibaldone.extras import require
 from zibaldone.limits import SOURCE_CONNECT_SECONDS_MAX
 from zibaldone.model.source import SourceDefinition
 from zibaldone.pull.faults import translated
@@ -61,7 +61,7 @@ class Connection:
         self._connection: Any = None
         self._thread_id: int | None = None
         self._secrets: tuple[str, ...] = ()
-        sqlalchemy = require("pull", "sqlalchemy")
+        sqlalchemy = extras.require("pull", "sqlalchemy")
         with translated(name):
             self.url = _with_driver(sqlalchemy, url)
         if self.url.password:
@@ -91,7 +91,7 @@ class Connection:
         self.close()
 
     def _make_engine(self, sqlalchemy: Any) -> Any:
-        options: dict[str, Any] = {"poolclass": require("pull", "sqlalchemy.pool").NullPool}
+        options: dict[str, Any] = {"poolclass": extras.require("pull", "sqlalchemy.pool").NullPool}
         if self.dialect_name == "sqlite":
             return sqlalchemy.create_engine("sqlite://", creator=self._open_file, **options)
         if self.dialect_name == "postgresql":
@@ -137,7 +137,7 @@ class Connection:
             f"max_statement_time = {limit:g}",
             f"max_execution_time = {limit * 1e3:.0f}",
         ):
-            with suppress(require("pull", "sqlalchemy.exc").DBAPIError):
+            with suppress(extras.require("pull", "sqlalchemy.exc").DBAPIError):
                 connection.exec_driver_sql(f"SET SESSION {setting}")
         connection.exec_driver_sql("SET SESSION time_zone = '+00:00'")
         connection.exec_driver_sql(f"SET SESSION net_write_timeout = {_DAY_SECONDS}")
@@ -193,7 +193,7 @@ class Connection:
 
     @property
     def inspector(self) -> Any:
-        return require("pull", "sqlalchemy").inspect(self._connection)
+        return extras.require("pull", "sqlalchemy").inspect(self._connection)
 
     @contextmanager
     def timed(self) -> Iterator[None]:
@@ -225,15 +225,21 @@ class Connection:
             if driver == "psycopg":
                 cursor = raw.cursor(name="zibaldone")
             elif driver == "pymysql":
-                cursor = raw.cursor(require("pull", "pymysql.cursors").SSCursor)
+                cursor = raw.cursor(extras.require("pull", "pymysql.cursors").SSCursor)
             elif self.dialect_name == "sqlite":
                 cursor = raw.cursor()
             else:
                 streaming = self._connection.execution_options(stream_results=True)
                 return Stream(self, _Wrapped(streaming.execute(statement)))
+            stream = Stream(self, cursor)
             sql = str(statement.compile(self._engine))
-            cursor.execute(sql, ())  # with values, though there are none: percent signs are doubled
-        return Stream(self, cursor)
+            try:
+                # With values, though there are none: percent signs in it are doubled.
+                cursor.execute(sql, ())
+            except BaseException:
+                stream.close()
+                raise
+        return stream
 
     def now(self) -> float:
         """Seconds since 1970 by the clock of the source: the earlier one of its local time and UTC,
@@ -272,7 +278,7 @@ class Connection:
                 self._kill(self._thread_id)
 
     def _kill(self, thread_id: int) -> None:
-        with self._make_engine(require("pull", "sqlalchemy")).connect() as other:
+        with self._make_engine(extras.require("pull", "sqlalchemy")).connect() as other:
             other.exec_driver_sql(f"KILL {int(thread_id)}")
 
 
@@ -287,10 +293,13 @@ class Stream:
             return cast("Sequence[Row]", self._cursor.fetchmany(count))
 
     def close(self) -> None:
-        """What is left is not read; a MySQL cursor would do that when it is closed."""
+        """Give up what is left; the connection is of no use for others then."""
         with suppress(Exception):
-            if self._connection.dialect_name != "mysql":
-                self._cursor.close()
+            result = getattr(self._cursor, "_result", None)
+            if result is not None:  # else PyMySQL would read all that is left, now or later
+                result.unbuffered_active = False
+                self._cursor.connection = None
+            self._cursor.close()
 
 
 class _Wrapped:
@@ -329,5 +338,8 @@ def _with_driver(sqlalchemy: Any, url: str) -> Any:
     driver = _DRIVERS.get(parsed.drivername)
     if driver is None:
         return parsed
-    require("pull", {"psycopg": "psycopg", "pymysql": "pymysql"}[driver.split("+")[1]])
+    if driver.endswith("psycopg"):
+        extras.require("pull", "psycopg")
+    else:
+        extras.require("pull", "pymysql")
     return parsed.set(drivername=driver)

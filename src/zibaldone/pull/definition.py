@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from zibaldone import extras
 from zibaldone.errors import InvalidArgument
-from zibaldone.extras import require
 from zibaldone.jobs.schedule import next_run_us
 from zibaldone.model.source import SourceDefinition, nearest
 from zibaldone.pull.connect import Connection, open_source
@@ -32,7 +32,7 @@ class Plan:
     def select(self, columns: tuple[str, ...], *, in_order: bool = True) -> Any:
         """All rows, in the order of their keys."""
         chosen = [self.selectable.c[name] for name in columns]
-        statement = require("pull", "sqlalchemy").select(*chosen)
+        statement = extras.require("pull", "sqlalchemy").select(*chosen)
         if self.definition.where:
             statement = statement.where(literal_sql(f"({self.definition.where})"))
         if in_order:
@@ -43,7 +43,7 @@ class Plan:
 
     def select_keys(self, columns: tuple[str, ...], keys: list[tuple[Any, ...]]) -> Any:
         """Rows by their keys, which are bound."""
-        sqlalchemy = require("pull", "sqlalchemy")
+        sqlalchemy = extras.require("pull", "sqlalchemy")
         key = [self.selectable.c[name] for name in self.definition.key]
         statement = self.select(columns, in_order=False)
         if len(key) == 1:
@@ -51,7 +51,7 @@ class Plan:
         return statement.where(sqlalchemy.tuple_(*key).in_(keys))
 
     def count(self) -> Any:
-        sqlalchemy = require("pull", "sqlalchemy")
+        sqlalchemy = extras.require("pull", "sqlalchemy")
         return self.select((self.definition.key[0],), in_order=False).with_only_columns(
             sqlalchemy.func.count(), maintain_column_froms=True
         )

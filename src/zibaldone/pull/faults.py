@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from zibaldone import extras
 from zibaldone.errors import InvalidArgument, SourceUnavailable, ZibaldoneError
-from zibaldone.extras import require
 
 _CHARS_MAX = 300
 
@@ -24,7 +24,7 @@ class Undecodable(Exception):
 @contextmanager
 def translated(name: str, secrets: tuple[str, ...] = ()) -> Iterator[None]:
     """Errors of SQLAlchemy and of drivers become ours; `name` is the source's."""
-    exc = require("pull", "sqlalchemy.exc")
+    exc = extras.require("pull", "sqlalchemy.exc")
     try:
         yield
     except exc.DBAPIError as problem:
@@ -32,6 +32,12 @@ def translated(name: str, secrets: tuple[str, ...] = ()) -> Iterator[None]:
     except exc.NoSuchModuleError as problem:
         raise InvalidArgument(
             f"The source {name!r}: no driver is installed for this kind of database ({problem}).",
+            field="url",
+        ) from None
+    except ModuleNotFoundError as problem:
+        raise InvalidArgument(
+            f"The source {name!r}: the driver {problem.name} of this kind of database is not "
+            "installed.",
             field="url",
         ) from None
     except exc.ArgumentError:

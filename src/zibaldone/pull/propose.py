@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from zibaldone import extras
 from zibaldone.errors import InvalidArgument
-from zibaldone.extras import require
 from zibaldone.limits import SOURCE_SAMPLE_ROWS, SOURCE_STATEMENT_SECONDS_DEFAULT
 from zibaldone.model.source import DocumentMap, Part, SourceDefinition
 from zibaldone.pull.connect import open_source
@@ -100,7 +100,7 @@ def joined(columns: Sequence[str]) -> tuple[Part, ...]:
 
 
 def _select_some(selectable: Any, columns: Sequence[str]) -> Any:
-    sqlalchemy = require("pull", "sqlalchemy")
+    sqlalchemy = extras.require("pull", "sqlalchemy")
     chosen = [selectable.c[name] for name in columns]
     return sqlalchemy.select(*chosen).limit(SOURCE_SAMPLE_ROWS)
 

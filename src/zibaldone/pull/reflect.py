@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from zibaldone import extras
 from zibaldone.errors import InvalidArgument
-from zibaldone.extras import require
 from zibaldone.limits import SOURCE_STATEMENT_SECONDS_DEFAULT
 from zibaldone.model.source import DocumentMap, Part, SourceDefinition, nearest
 from zibaldone.pull.connect import Connection
@@ -149,7 +149,7 @@ def reflect(connection: Connection, definition: SourceDefinition) -> Reflected:
 
 
 def _reflect_table(inspector: Any, schema: str | None, table: str) -> Reflected:
-    sqlalchemy = require("pull", "sqlalchemy")
+    sqlalchemy = extras.require("pull", "sqlalchemy")
     described = inspector.get_columns(table, schema=schema)
     columns = tuple(
         ColumnInfo(column["name"], _kind(column["type"]), bool(column.get("nullable", True)))
@@ -180,7 +180,7 @@ def _unique_keys(inspector: Any, table: str, schema: str | None) -> tuple[tuple[
 
 
 def _reflect_select(connection: Connection, definition: SourceDefinition) -> Reflected:
-    sqlalchemy = require("pull", "sqlalchemy")
+    sqlalchemy = extras.require("pull", "sqlalchemy")
     query = sqlalchemy.text(_literal(definition.select))
     with connection.timed():
         nothing = sqlalchemy.select(sqlalchemy.text("*")).where(sqlalchemy.text("1 = 0"))
@@ -201,7 +201,7 @@ def _reflect_select(connection: Connection, definition: SourceDefinition) -> Ref
 
 def literal_sql(text: str) -> Any:
     """The operator's own SQL, in which a colon means nothing to us."""
-    return require("pull", "sqlalchemy").text(_literal(text))
+    return extras.require("pull", "sqlalchemy").text(_literal(text))
 
 
 def _literal(text: str) -> str:
@@ -221,7 +221,7 @@ def _place(inspector: Any, written: str) -> tuple[str | None, str | None]:
 
 
 def _kind(type_: Any) -> ColumnKind:
-    types = require("pull", "sqlalchemy.types")
+    types = extras.require("pull", "sqlalchemy.types")
     match type_:
         case types.LargeBinary() | types._Binary():  # noqa: SLF001 - the base of all binary types
             return "binary"

@@ -11,10 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from functools import partial
 
 from zibaldone.errors import SourceUnavailable, ZibaldoneError
 from zibaldone.limits import (
     SYNC_BLOCK_BYTES,
+    SYNC_BLOCK_ROWS,
     SYNC_FETCH_ROWS,
     SYNC_SETTLE_SECONDS,
     SYNC_STEP_SECONDS,
@@ -108,7 +110,7 @@ class SourceRows:
         self.plan: Plan
         self._cutter: Cutter
         self._by_key: Connection
-        self._stream: Stream
+        self._stream: Stream | None = None
         self._now_s = 0.0
         self._is_light = False
         self._light_places: tuple[int, ...] = ()
@@ -138,15 +140,16 @@ class SourceRows:
             # Its connections do one thing at a time. The second snapshot is a moment younger: what
             # changes in between is seen as unsettled, and read again by the next sync.
             self._by_key = self._connect(is_stream=False)
-        self._stream = connection.stream(self.plan.select(columns))
+        stream = self._stream = connection.stream(self.plan.select(columns))
         self._cutter = Cutter(
-            self._stream.fetch if self._is_light else self._fetch_whole,
+            stream.fetch if self._is_light else partial(self._fetch_whole, stream),
             blocks,
             key_length=len(self._definition.key),
             light=self._light,
             seed=self.plan.mapper.fingerprint,
             is_full=self._is_full and has_light,
             weigh=None if self._is_light else self._weigh,
+            block_rows=SYNC_BLOCK_ROWS,
         )
         return expected
 
@@ -173,6 +176,8 @@ class SourceRows:
         return int(count)
 
     def close(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
         self._stack.close()
 
     def cancel(self) -> None:
@@ -190,7 +195,6 @@ class SourceRows:
         while True:
             segment = self._cutter.next()
             if segment is None:
-                self._stream.close()
                 return Step(confirmed, None, True)
             if not segment.is_confirmed:
                 return Step(confirmed, segment, False)
@@ -326,8 +330,8 @@ class SourceRows:
         self._weigh(read)
         return {row[: self._key_length]: row for row in read}
 
-    def _fetch_whole(self, count: int) -> Sequence[Row]:
-        return self._stream.fetch(min(count, self._fetch_rows))
+    def _fetch_whole(self, stream: Stream, count: int) -> Sequence[Row]:
+        return stream.fetch(min(count, self._fetch_rows))
 
     def _weigh(self, rows: Sequence[Row]) -> list[int]:
         """The sizes of rows, by their long columns. Fewer rows are read while they are large."""

@@ -32,7 +32,12 @@ class Task(Generic[T]):
     """Nobody waits for it any more."""
 
 
-_Inbox = SimpleQueue[Task[Any] | None]
+class _Look:
+    """Said to an idle thread: somebody who rests has come."""
+
+
+_LOOK = _Look()
+_Inbox = SimpleQueue[Task[Any] | _Look | None]
 
 _LOOK_SECONDS = 0.1
 """How often an idle thread looks whether somebody who rests may go on."""
@@ -78,6 +83,8 @@ class FairThreads:
                 raise StorageUnavailable("The store is closed.")
             self._turns.add(task.share, task)
             self._hand_out()
+            if self._idle and self._turns.rest_seconds(time.monotonic()) is not None:
+                self._idle[-1].put(_LOOK)
         return task
 
     def interruptible(self, task: Task[Any], interrupt: Callable[[], None] | None) -> None:
@@ -138,7 +145,9 @@ class FairThreads:
             with self._lock:
                 is_resting = self._turns.rest_seconds(time.monotonic()) is not None
             with suppress(Empty):
-                return inbox.get(timeout=_LOOK_SECONDS if is_resting else None)
+                item = inbox.get(timeout=_LOOK_SECONDS if is_resting else None)
+                if not isinstance(item, _Look):
+                    return item
             with self._lock:
                 if inbox not in self._idle:
                     continue  # it is just being given something

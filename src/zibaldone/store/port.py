@@ -18,7 +18,9 @@ the result of the call. Decisions are made in `work`, waiting is done by the sto
 `work` undoes the transaction and reaches the caller unchanged.
 
 **Isolation.** All reads of a read transaction see one snapshot. It has every write that was
-acknowledged before the transaction began, in this process or another. A writer sees at least as
+acknowledged before the transaction began, in this process or another; also where reads go to a
+replica, unless the primary cannot be reached: then an engine may answer with what the replica has,
+which may lack the last moments, rather than not at all. A writer sees at least as
 much, and its own writes, by id, in lists and in searches. What a writer reads by id
 (`documents.get`, `sources.chunking`, `chunks.stored`; in upkeep also `sources.texts` and
 `sources.chunking_version`) is locked until it commits: nobody else changes it in between, so a
@@ -112,7 +114,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 import orjson
 
@@ -654,12 +656,26 @@ class ProbeResult(Generic[T]):
     by the outcome of the last write; if that was refused, it tries one, and undoes it."""
 
 
+@dataclass(frozen=True, slots=True)
+class ReadStoreStatus:
+    """How reads get on that go to a replica."""
+
+    status: Literal["ok", "late", "unavailable"]
+    """Unless it is ok, reads go to the store itself."""
+    message: str = ""
+
+
 class Store(Protocol):
     """An open store. The module's docstring says what every engine keeps to."""
 
     @property
     def description(self) -> str:
         """Names the store in a sentence: "the SQLite file /data/zibaldone.db". No passwords."""
+        ...
+
+    @property
+    def read_store_status(self) -> ReadStoreStatus | None:
+        """None: no reads go to a replica."""
         ...
 
     async def read(
@@ -711,6 +727,14 @@ class Store(Protocol):
 
         It may take long, and is called once at the start of a server, whether or not the model has
         vectors. Searches work without it, maybe slower, or raise VectorsUnavailable for a while.
+        """
+        ...
+
+    async def listen(self, wake: Callable[[], None]) -> None:
+        """Call `wake` on the event loop when another process has queued something; until cancelled.
+
+        It only saves time. A call may be missed, or come for nothing, so workers also look by
+        themselves. An engine that does not hear of other processes returns at once.
         """
         ...
 

@@ -294,11 +294,10 @@ class _Conversion:
 
     def _block(self) -> None:
         """What follows stands in a paragraph of its own."""
-        if self._pieces:
-            if not self._wants_blank:
-                self._blank_quotes = self._quotes
-            self._blank_quotes = min(self._blank_quotes, self._quotes)
-            self._wants_blank = True
+        if not self._wants_blank:
+            self._blank_quotes = self._quotes
+        self._blank_quotes = min(self._blank_quotes, self._quotes)
+        self._wants_blank = True
         self._line_start = True
 
 

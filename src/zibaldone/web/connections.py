@@ -74,6 +74,8 @@ class Connections:
         """Those that could make room when last looked for, the first to go first."""
         self._waiting_of: dict[str, deque[Connection]] = {}
         self._barren_until_s = float("-inf")
+        self._resting: deque[Connection] = deque()
+        """Those that brought much, in the order in which they are read again."""
 
     def __len__(self) -> int:
         return len(self._open)
@@ -138,6 +140,20 @@ class Connections:
         self._waiting_of = {}
         for connection in waiting:
             self._waiting_of.setdefault(connection.address, deque()).append(connection)
+
+    # Those that send much
+
+    def rest(self, connection: Connection) -> None:
+        """Read on from it in a later step of the event loop: from one such connection in each."""
+        if not self._resting:
+            connection.loop.call_soon(self._read_next)
+        self._resting.append(connection)
+
+    def _read_next(self) -> None:
+        connection = self._resting.popleft()
+        connection.read_on()
+        if self._resting:
+            connection.loop.call_soon(self._read_next)
 
     # Time limits
 

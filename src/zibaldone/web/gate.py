@@ -15,7 +15,12 @@ from dataclasses import dataclass
 
 from zibaldone.access.principal import Principal
 from zibaldone.errors import TooManyRequests
-from zibaldone.limits import BODY_WAIT_SECONDS_MAX, UNCOUNTED_BYTES_MAX, Limits
+from zibaldone.limits import (
+    BODY_WAIT_SECONDS_MAX,
+    TOOL_REQUEST_BYTES_MAX,
+    UNCOUNTED_BYTES_MAX,
+    Limits,
+)
 from zibaldone.web.http import (
     KEY_ID_KEY,
     HttpScope,
@@ -62,11 +67,12 @@ class Gate:
         scope[KEY_ID_KEY] = key_id
         if scope["method"] not in _BODILESS:
             began_s = time.monotonic()
+            bytes_max = self._body_bytes_max(principal)
             part, has_more = await next_part(receive)
             if has_more:
-                await self._read_rest(admission, part, scope, receive)
-            elif len(part) > self._limits.request_body_bytes_max:
-                raise payload_too_large(self._limits.request_body_bytes_max)
+                await self._read_rest(admission, part, scope, receive, bytes_max)
+            elif len(part) > bytes_max:
+                raise payload_too_large(bytes_max)
             else:
                 admission.body = part
             admission.has_waited = time.monotonic() - began_s > _PROMPT_SECONDS
@@ -108,15 +114,25 @@ class Gate:
             self._memory.release(admission.key_id, admission.held_bytes)
             admission.held_bytes = 0
 
+    def _body_bytes_max(self, principal: Principal) -> int:
+        """Who may not write has no text to send: parsing megabytes would hold up others."""
+        bytes_max = self._limits.request_body_bytes_max
+        return bytes_max if "write" in principal.effects else min(bytes_max, TOOL_REQUEST_BYTES_MAX)
+
     async def _read_rest(
-        self, admission: Admission, first: bytes, scope: HttpScope, receive: Receive
+        self,
+        admission: Admission,
+        first: bytes,
+        scope: HttpScope,
+        receive: Receive,
+        bytes_max: int,
     ) -> None:
         key_id = admission.key_id
         if self._arriving[key_id] >= self._limits.requests_per_key_max:
             raise _too_many(f"This key has {self._arriving[key_id]} bodies arriving. Try again.")
         self._arriving[key_id] += 1
         try:
-            await self._read_parts(admission, first, scope, receive)
+            await self._read_parts(admission, first, scope, receive, bytes_max)
         except BaseException:
             self._release(admission)
             raise
@@ -126,12 +142,18 @@ class Gate:
                 del self._arriving[key_id]
 
     async def _read_parts(
-        self, admission: Admission, first: bytes, scope: HttpScope, receive: Receive
+        self,
+        admission: Admission,
+        first: bytes,
+        scope: HttpScope,
+        receive: Receive,
+        bytes_max: int,
     ) -> None:
-        bytes_max = self._limits.request_body_bytes_max
         announced = header(scope, b"content-length")
         # A body of unknown length may become as long as is allowed: it cannot wait halfway.
         expected = int(announced) if announced and announced.isdecimal() else bytes_max
+        if expected > bytes_max:
+            raise payload_too_large(bytes_max)
         parts, size_bytes, has_more = [first], len(first), True
         while has_more:
             if size_bytes > bytes_max:

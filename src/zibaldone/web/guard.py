@@ -47,6 +47,10 @@ STOPPING = "the server stops"
 """With this message the server cancels requests when it has no more time for them."""
 
 
+_LENGTH_DIGITS_MAX = 20
+"""Of 2**64; `int` raises for thousands of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class GuardRules:
     body_bytes_max: int
@@ -132,8 +136,11 @@ class Guard:
             raise UrlTooLong(f"The URL is over {URL_BYTES_MAX} bytes.", bytes_max=URL_BYTES_MAX)
         headers = headers_of(scope)
         length = headers.get(b"content-length")
-        if length is not None and length.isdigit() and int(length) > self._rules.body_bytes_max:
-            raise payload_too_large(self._rules.body_bytes_max)
+        if length is not None and length.isdigit():
+            if len(length) > _LENGTH_DIGITS_MAX:  # zeros, which a parser of HTTP lets through
+                raise BadRequest("The Content-Length has too many digits.", field="content-length")
+            if int(length) > self._rules.body_bytes_max:
+                raise payload_too_large(self._rules.body_bytes_max)
         if has_twice(scope, b"host"):
             raise BadRequest("The request has two Host headers.", field="host")
         # DNS rebinding: a web page can make a browser call loopback under the page's own host

@@ -26,7 +26,7 @@ from zibaldone.limits import HEALTH_SECONDS_MAX, STUCK_SECONDS
 from zibaldone.model.instant import to_iso
 from zibaldone.pull.live import SourceLag
 from zibaldone.pull.metrics import publish
-from zibaldone.store.port import Store
+from zibaldone.store.port import ReadStoreStatus, Store
 from zibaldone.tools.spec import Runtime
 from zibaldone.web.auth import Authenticator
 from zibaldone.web.http import HttpScope, Receive, Send, send_body, send_json
@@ -120,8 +120,10 @@ class Health:
         if sample is not None and sample.refused_write is not None:
             writes = {**_failed(sample.refused_write), "status": "refused"}
         late_s = loop_lag.seconds
+        read_store = self._runtime.store.read_store_status
         return {
             "store": store,
+            **({} if read_store is None else {"read_store": _read_store(read_store)}),
             "readers": readers,
             "writes": writes,
             "loop": {
@@ -244,6 +246,11 @@ def _source(lag: SourceLag) -> Service:
         "is_late": lag.is_late,
         "problem": lag.problem,
     }
+
+
+def _read_store(status: ReadStoreStatus) -> Service:
+    service = {"status": status.status}
+    return {**service, "message": status.message} if status.message else service
 
 
 def _failed(error: ZibaldoneError) -> Service:

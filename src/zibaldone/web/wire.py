@@ -50,6 +50,8 @@ class JoiningTransport:
         self._call_soon = loop.call_soon
         self._waiting: list[bytes] = []
         self._is_ended = False
+        self.is_resting = False
+        """It is not read from, whoever asks, until it has its turn."""
         self.is_closing = transport.is_closing
 
     def write(self, data: bytes) -> None:
@@ -75,6 +77,10 @@ class JoiningTransport:
         if self._transport.can_write_eof():
             self._transport.write_eof()
 
+    def resume_reading(self) -> None:
+        if not self.is_resting:
+            self._transport.resume_reading()
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
 
@@ -94,8 +100,6 @@ class Connection(asyncio.Protocol):
     """An error was sent, or the connection is closed: whatever else arrives is thrown away."""
     is_last = False
     """No request is read after those that are running."""
-    is_resting = False
-    """Reading goes on in the next step of the event loop."""
     requests_served = 0
     body_bytes = 0
     """What has arrived of the body of the current request."""
@@ -114,18 +118,20 @@ class Connection(asyncio.Protocol):
         super().connection_lost(exc)
 
     def rest_after(self, data: bytes) -> None:
-        """Read no more from this connection in this step of the event loop if it brings much.
+        """Read no more from this connection, if it brings much, until it has its turn.
 
         The loop reads up to eight megabytes from one before it turns to others, and in small chunks
         they take half a second to parse.
         """
-        if len(data) >= _MUCH_BYTES and not self.is_resting and not self.transport.is_closing():
-            self.is_resting = True
-            self.transport.pause_reading()
-            self.loop.call_soon(self._read_on)
+        transport = self.transport
+        if len(data) >= _MUCH_BYTES and not transport.is_resting and not transport.is_closing():
+            transport.is_resting = True
+            transport.pause_reading()
+            self.registry.rest(self)
 
-    def _read_on(self) -> None:
-        self.is_resting = False
+    def read_on(self) -> None:
+        """The turn has come."""
+        self.transport.is_resting = False
         if not self.flow.read_paused and not self.transport.is_closing():
             self.transport.resume_reading()
 
@@ -219,6 +225,11 @@ class HttpToolsConnection(Connection, HttpToolsProtocol):
     _body_has_moved = False
     _active: Any = None
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._body_parts: list[bytes] = []
+        """Of the body that is being parsed, which is joined once: it may come byte by byte."""
+
     def phase(self) -> Phase:
         active = self._active
         if self.is_refused:
@@ -255,6 +266,7 @@ class HttpToolsConnection(Connection, HttpToolsProtocol):
             self._go_on_without_upgrade(data[upgrade.args[0] :])
         except httptools.HttpParserError as problem:
             self._refuse_unparsable(problem)
+        self._hand_over_body()
         if self.head_is_open or self.body_is_open:
             self._bound_unparsed()
 
@@ -339,6 +351,13 @@ class HttpToolsConnection(Connection, HttpToolsProtocol):
     # The next two as uvicorn has them, without its questions about upgrades.
 
     def on_body(self, body: bytes) -> None:
+        self._body_parts.append(body)
+
+    def _hand_over_body(self) -> None:
+        if not self._body_parts:
+            return
+        body = b"".join(self._body_parts)
+        self._body_parts.clear()
         self._body_has_moved = True
         self.body_bytes += len(body)
         cycle = self.cycle
@@ -351,6 +370,7 @@ class HttpToolsConnection(Connection, HttpToolsProtocol):
     def on_message_complete(self) -> None:
         if self.parser.should_upgrade():
             return  # comes again, without
+        self._hand_over_body()
         self.body_is_open = False
         cycle = self.cycle
         if not cycle.response_complete:

@@ -28,6 +28,10 @@ def build_supervisor(runtime: Runtime) -> Supervisor:
         ]
     if runtime.live is not None:
         tasks.append(BackgroundTask("sources", runtime.live.run))
+    if tasks:
+        tasks.append(
+            BackgroundTask("wake-ups", partial(runtime.store.listen, runtime.wake), ends=True)
+        )
     return Supervisor(tasks)
 
 

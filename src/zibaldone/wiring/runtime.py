@@ -26,7 +26,8 @@ def build_runtime(settings: Settings) -> Runtime:
     limits = settings.limits
     chosen = chosen_embedder(settings)
     embedder = None if chosen is None else Watched(chosen)
-    store = open_store(store_url(settings.data, settings.store), limits)
+    url = store_url(settings.data, settings.store)
+    store = open_store(url, limits, read_url=settings.read_store)
     index = None if embedder is None else IndexWorker(store, embedder)
     preparation = Preparation()
     pulled = PulledDocuments(store, preparation, limits)

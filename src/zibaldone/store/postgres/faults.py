@@ -67,6 +67,13 @@ _AT_CONNECTING: tuple[tuple[re.Pattern[str], _Made], ...] = tuple(
             ),
         ),
         (
+            "session is (not )?read-only|hot standby",
+            lambda place, _: StorageUnavailable(
+                f"None of the servers of {place} takes writes at present: a standby has not taken "
+                "over yet, or the primary cannot be reached. Try again."
+            ),
+        ),
+        (
             "authentication failed|no password supplied",
             lambda place, _: ConfigurationError(
                 f"The server of {place} refuses the password. Correct the user and the password in "

@@ -50,6 +50,10 @@ _SQL = statements.load("zibaldone.store.postgres", "lexical.sql")
 _FEW_MAX = 50_000
 """Chunks that pass a filter, to be listed for a search."""
 
+_EXACT_MAX = 1_000
+"""Chunks of a namespace up to which those are left out of a count that are gone. Beyond it there
+are so many that these make no difference."""
+
 _LAST = "\U0010ffff"
 """Above every term that goes on after a beginning."""
 
@@ -150,10 +154,18 @@ class _Index:
             ranking = self._refined(ranking, asked, facts, unread, bounds)
         return replace(ranking, is_cut=found.is_cut or bool(unread))
 
-    def own_share(self, facts: _Facts) -> float:
-        """How many chunks there are in all for each one of the namespace."""
-        own: int = self._transaction.value(_SQL["own_chunks"], self._namespace)
-        return max(1.0, facts.chunks / max(1, own))
+    def own_share(self, facts: _Facts) -> tuple[float, bool]:
+        """How many chunks there are in all for each one of the namespace, and whether it knows
+        which of these are gone."""
+        values = {**self._namespace, "exact_max": _EXACT_MAX}
+        is_exact, own = self._transaction.row(_SQL["own_chunks"], values) or (False, 0)
+        return max(1.0, facts.chunks / max(1, own)), is_exact
+
+    def present(self, keys: Keys) -> int:
+        """How many of these chunks are still there."""
+        values = {**self._namespace, "chunk_keys": keys.tolist()}
+        count: int = self._transaction.value(_SQL["present"], values)
+        return count
 
     def meeting(self, keys: Keys, demand: str) -> Keys:
         """Those of these chunks that meet a demand."""
@@ -295,12 +307,15 @@ class _Found:
         asked = self._asked
         estimated = [part for part in asked.parts if part.is_open or part.is_phrase]
         if estimated:
-            share = self._index.own_share(self._facts)
+            share, is_exact = self._index.own_share(self._facts)
             for part in estimated:
                 if part.is_phrase:
                     self._find_phrase(part)
+                elif part in self._entries:
+                    keys = self._entries[part].keys
+                    self._chunks_with[part] = self._index.present(keys) if is_exact else len(keys)
                 if part in self._entries:
-                    own = self._chunks_with.get(part, float(len(self._entries[part])))
+                    own = self._chunks_with[part]
                     self._chunks_with[part] = min(own * share, self._facts.chunks)
         scored = [
             self._scored(part, self._entries[part], count)

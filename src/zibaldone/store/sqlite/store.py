@@ -15,7 +15,7 @@ import apsw
 from zibaldone.access.principal import Tenant
 from zibaldone.limits import Limits
 from zibaldone.store.outcome import outcome_of
-from zibaldone.store.port import ProbeResult, Reader, StoreCheck, Writer
+from zibaldone.store.port import ProbeResult, Reader, ReadStoreStatus, StoreCheck, Writer
 from zibaldone.store.quotas import NO_QUOTAS, Quotas, quotas_of
 from zibaldone.store.sqlite.api_keys import ApiKeys
 from zibaldone.store.sqlite.check import check_file
@@ -129,6 +129,10 @@ class SqliteStore:
     def description(self) -> str:
         return description_of(self._path)
 
+    @property
+    def read_store_status(self) -> ReadStoreStatus | None:
+        return None
+
     async def read(
         self,
         tenant: Tenant,
@@ -195,6 +199,9 @@ class SqliteStore:
 
         while await self._read_snapshot(Tenant(), page, _SWEEP_SECONDS_MAX):
             pass  # between two pages the reader and the vectors are free for searches
+
+    async def listen(self, wake: Callable[[], None]) -> None:
+        del wake  # a file does not tell of other processes
 
     async def check(self, *, thorough: bool = False) -> StoreCheck:
         wait = self._limits.write_wait_seconds_max

@@ -19,6 +19,9 @@ from zibaldone.text import normalize
 from zibaldone.tools.documents.fields import DocumentPath, LastKnownRevision, Written
 from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
+_JSON_BYTES_MAX = 6
+"""Of one character. A difference has a million of them at most."""
+
 
 class DocumentHistory(Arguments):
     path: DocumentPath
@@ -125,9 +128,9 @@ async def handle_revision(call: Call, given: DocumentRevision) -> WholeRevision:
 
 async def handle_diff(call: Call, given: DocumentDiff) -> Diff:
     document_id = normalize.document_id(given.path)
-    difference = await call.runtime.store.read(
-        call.principal.tenant,
+    difference = await call.read_texts(
         lambda reader: revisions.diff(reader, document_id, given.older, given.newer),
+        chars_of=lambda difference: _JSON_BYTES_MAX * len(difference.text),
     )
     return {
         "document_id": document_id,
@@ -182,6 +185,7 @@ DIFF = ToolSpec(
     result=Diff,
     effect="read",
     handler=handle_diff,
+    is_long=True,
 )
 RESTORE = ToolSpec(
     name="restore_document",

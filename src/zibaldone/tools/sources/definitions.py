@@ -100,6 +100,8 @@ async def handle_propose(call: Call, given: ProposeSource) -> ProposedSource:
 
 
 def _propose(given: ProposeSource) -> ProposedSource:
+    if given.table and given.select:
+        raise InvalidArgument("Give a table or a SELECT, not both.", field="select")
     name = given.name or _name_of(given.table or "")
     namespace = given.namespace or NAMESPACE_DEFAULT
     if given.table:

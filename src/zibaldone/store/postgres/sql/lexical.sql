@@ -15,10 +15,25 @@ WHERE u.namespace = %(namespace)s
   AND (l.lexeme = ANY(%(terms)s::text[]) OR l.lexeme ^@ ANY(%(beginnings)s::text[]));
 
 -- name: own_chunks
--- How many chunks the namespace has. Some of them may be gone.
-SELECT (SELECT coalesce(sum(chunks), 0)::bigint FROM zibaldone.segments
-        WHERE namespace = %(namespace)s)
-     + (SELECT count(*) FROM zibaldone.unposted WHERE namespace = %(namespace)s);
+-- How many chunks the namespace has. If they are few, those that are gone are not counted.
+SELECT is_exact, CASE WHEN is_exact THEN (
+    SELECT count(*) FROM zibaldone.chunk_terms t JOIN (
+        SELECT unnest(chunk_keys) AS chunk_key FROM zibaldone.segments
+        WHERE namespace = %(namespace)s
+        UNION ALL SELECT chunk_key FROM zibaldone.unposted WHERE namespace = %(namespace)s
+    ) known USING (chunk_key)) ELSE chunks END
+FROM (
+    SELECT chunks, chunks <= %(exact_max)s AS is_exact FROM (
+        SELECT (SELECT coalesce(sum(chunks), 0)::bigint FROM zibaldone.segments
+                WHERE namespace = %(namespace)s)
+             + (SELECT count(*) FROM zibaldone.unposted WHERE namespace = %(namespace)s) AS chunks
+    ) listed
+) counted;
+
+-- name: present
+-- How many of these chunks are still there.
+SELECT count(*) FROM zibaldone.chunk_terms
+WHERE namespace = %(namespace)s AND chunk_key = ANY(%(chunk_keys)s::bigint[]);
 
 -- name: sizes
 -- How many entries each term has in the namespace.

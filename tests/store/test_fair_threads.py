@@ -1,0 +1,39 @@
+"""Threads whose time is shared: whose turn it is, is tested in tests/access/test_turns.py."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from zibaldone.access.share import SHARE
+from zibaldone.access.turns import LONG_SECONDS, Turns
+from zibaldone.store.fair_threads import FairThreads, Task
+
+HANG_SECONDS = 10
+
+
+def compute(_: Task[str]) -> str:
+    """Long enough that whoever asked for it has to rest."""
+    end_s = time.thread_time() + 2 * LONG_SECONDS
+    while time.thread_time() < end_s:
+        pass
+    return "computed"
+
+
+def test_who_rests_is_served_though_every_thread_sleeps() -> None:
+    turns: Turns[Task[str]] = Turns(1, rest_factor=4)
+    threads = FairThreads("test", turns)
+
+    async def run() -> str:
+        SHARE.set("other")
+        await threads.run(lambda _: "")
+        SHARE.set("busy")
+        await threads.run(compute)
+        await asyncio.sleep(LONG_SECONDS)  # the thread waits, and for nobody
+        async with asyncio.timeout(HANG_SECONDS):
+            return await threads.run(compute)
+
+    try:
+        assert asyncio.run(run()) == "computed"
+    finally:
+        threads.close()
