@@ -287,7 +287,7 @@ def test_a_server_does_the_work_and_the_command_follows(data: Path, file: Path) 
             raw.execute("CREATE TABLE news (id INTEGER PRIMARY KEY, body TEXT)")
             raw.execute("INSERT INTO news VALUES (1, 'nothing yet')")
         run_cli("sources", "add", str(file), "news", "--poll", "0.5", "--yes", data=data)
-        found = []
+        found: list[Any] = []
         deadline_s = time.monotonic() + 30
         while not found:
             assert time.monotonic() < deadline_s, server.log()

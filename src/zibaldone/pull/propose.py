@@ -5,12 +5,14 @@ A proposal is made from names, types and a few rows, for a person to look at bef
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from zibaldone import extras
+from zibaldone.access.principal import NAMESPACE_DEFAULT
 from zibaldone.errors import InvalidArgument
 from zibaldone.limits import SOURCE_SAMPLE_ROWS, SOURCE_STATEMENT_SECONDS_DEFAULT
 from zibaldone.model.source import DocumentMap, Part, SourceDefinition
@@ -54,15 +56,21 @@ class Roles:
 
 
 def proposal(
-    url: str, table: str, name: str, namespace: str, environment: Mapping[str, str]
+    url: str,
+    table: str,
+    name: str,
+    *,
+    namespace: str = NAMESPACE_DEFAULT,
+    environment: Mapping[str, str] | None = None,
 ) -> SourceDefinition:
     """A definition to be shown and changed before it is kept. Blocks: it asks the database.
 
     InvalidArgument: there is no such table, or no key or text in it.
     """
     draft = SourceDefinition(name, namespace, url, ("?",), DocumentMap(), table=table)
+    given = os.environ if environment is None else environment
     with open_source(
-        draft, environment, seconds_max=SOURCE_STATEMENT_SECONDS_DEFAULT, is_tolerant=True
+        draft, given, seconds_max=SOURCE_STATEMENT_SECONDS_DEFAULT, is_tolerant=True
     ) as source:
         reflected = reflect(source, draft)
         info = reflected.info

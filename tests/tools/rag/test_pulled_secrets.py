@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -168,10 +169,10 @@ def _key(run: Pulling, namespace: str, *options: str) -> dict[str, str]:
     return {"x-api-key": json.loads(made.stdout)["secret"]}
 
 
-def _wait(run: Pulling, job_id: str, headers: dict[str, str]) -> dict[str, object]:
+def _wait(run: Pulling, job_id: str, headers: dict[str, str]) -> dict[str, Any]:
     deadline_s = time.monotonic() + 60
     while True:
-        job: dict[str, object] = run.server.client.get(f"/jobs/{job_id}", headers=headers).json()
+        job: dict[str, Any] = run.server.client.get(f"/jobs/{job_id}", headers=headers).json()
         if job["state"] not in ("queued", "running"):
             return job
         assert time.monotonic() < deadline_s, job

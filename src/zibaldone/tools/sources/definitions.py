@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NotRequired
@@ -91,6 +90,7 @@ class AddedSource(TypedDict):
 
 async def handle_tables(call: Call, given: FindTables) -> TableNames:
     del call
+    _require_sound("source", NAMESPACE_DEFAULT, given.url)
     return {"tables": await asyncio.to_thread(tables, given.url)}
 
 
@@ -104,8 +104,9 @@ def _propose(given: ProposeSource) -> ProposedSource:
         raise InvalidArgument("Give a table or a SELECT, not both.", field="select")
     name = given.name or _name_of(given.table or "")
     namespace = given.namespace or NAMESPACE_DEFAULT
+    _require_sound(name, namespace, given.url)
     if given.table:
-        base = proposal(given.url, given.table, name, namespace, os.environ).as_dict()
+        base = proposal(given.url, given.table, name, namespace=namespace).as_dict()
     else:
         base = {"url": given.url, "select": given.select or "", "document": {}}
     definition = SourceDefinition.from_table(name, _with_changes(base, given), namespace)
@@ -121,6 +122,13 @@ def _propose(given: ProposeSource) -> ProposedSource:
         "notes": [*shown.problems, *shown.notes],
         "problems": problems,
     }
+
+
+def _require_sound(name: str, namespace: str, url: str) -> None:
+    """Before anything is asked of a database: a password in clear, say, is not used at all."""
+    SourceDefinition.from_table(
+        name, {"url": url, "table": "x", "key": "x", "document": {"body": "x"}}, namespace
+    )
 
 
 def _name_of(table: str) -> str:
