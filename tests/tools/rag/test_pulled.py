@@ -185,8 +185,7 @@ def check(run: Pulling, filters: dict[str, Any], allowed: set[str]) -> None:
 
 
 @pytest.mark.requirement(
-    *("RAG-16", "RAG-18", "RAG-19", "RAG-20", "RAG-21", "RAG-22", "RAG-23", "RAG-24", "RAG-29"),
-    "X-23",
+    "RAG-16", "RAG-18", "RAG-19", "RAG-20", "RAG-21", "RAG-22", "RAG-23", "RAG-24", "RAG-29", "X-23"
 )
 @pytest.mark.parametrize("name", FILTERS)
 def test_each_filter_over_pulled_rows(run: Pulling, name: str) -> None:
