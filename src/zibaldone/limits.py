@@ -793,6 +793,9 @@ SYNC_LEASE_SECONDS = 60.0
 REFETCH_ROWS_MAX = 100
 """Rows that one call may read again from a source."""
 
+REFETCH_PLAN_SECONDS_MAX = 60.0
+"""How long it is remembered what columns a table has; one that is gone is noticed at once."""
+
 REFETCH_BYTES_MAX = 1 * MIB
 """The same in bytes of JSON."""
 

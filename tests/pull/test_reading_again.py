@@ -81,6 +81,19 @@ def test_only_columns_that_are_allowed(database: Database, posts: Posts) -> None
         fetch(mapped, number, columns=["Secret"])
 
 
+def test_a_table_that_was_changed_since(database: Database, posts: Posts) -> None:
+    number = min(posts.rows)
+    definition = define(database, document={"body": "Body"})
+    assert fetch(definition, number).rows[0].row is not None
+    database.execute('ALTER TABLE "posts" RENAME COLUMN "Score" TO "Points"')
+    found = fetch(definition, number).rows[0].row
+    assert found is not None
+    assert "Points" in found
+    database.execute('ALTER TABLE "posts" RENAME COLUMN "Body" TO "Text"')
+    with pytest.raises(InvalidArgument, match="no column 'Body'"):
+        fetch(definition, number)
+
+
 def test_keys_are_bound(database: Database, posts: Posts) -> None:
     definition = define(database)
     hostile = ["1 OR 1=1", "'; DROP TABLE posts; --", None]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,12 +18,19 @@ from typing import Any
 import orjson
 
 from zibaldone.errors import InvalidArgument
-from zibaldone.limits import REFETCH_BYTES_MAX, REFETCH_ROWS_MAX, REFETCH_SECONDS_MAX
+from zibaldone.limits import (
+    REFETCH_BYTES_MAX,
+    REFETCH_PLAN_SECONDS_MAX,
+    REFETCH_ROWS_MAX,
+    REFETCH_SECONDS_MAX,
+)
 from zibaldone.model.source import SourceDefinition, nearest
 from zibaldone.pull.connect import Connection, open_source
 from zibaldone.pull.definition import Plan, plan
 from zibaldone.pull.faults import Undecodable
 from zibaldone.pull.values import LEFT_OUT, plain
+
+_PLANS_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +79,26 @@ async def refetch(
         raise
 
 
+_PLANS: dict[bytes, tuple[float, Plan]] = {}
+"""How sources are read, by their definitions: asking a database what a table is takes longer than
+asking for a row."""
+
+
+def _recent_plan(connection: Connection, definition: SourceDefinition) -> Plan:
+    key, now_s = _plan_key(definition), time.monotonic()
+    made_s, made = _PLANS.get(key, (0.0, None))
+    if made is None or now_s - made_s > REFETCH_PLAN_SECONDS_MAX:
+        made = plan(connection, definition)
+        if len(_PLANS) >= _PLANS_MAX:
+            _PLANS.clear()
+        _PLANS[key] = (now_s, made)
+    return made
+
+
+def _plan_key(definition: SourceDefinition) -> bytes:
+    return orjson.dumps([definition.name, definition.namespace, definition.as_dict()])
+
+
 class _Refetch:
     def __init__(
         self,
@@ -97,6 +125,15 @@ class _Refetch:
 
     def run(self) -> Refetched:
         try:
+            return self._run_decoding()
+        except InvalidArgument as error:
+            is_known = _PLANS.pop(_plan_key(self._definition), None) is not None
+            if error.details.get("reason") != "missing" or not is_known:
+                raise
+        return self._run_decoding()  # the table is no longer what it was a minute ago
+
+    def _run_decoding(self) -> Refetched:
+        try:
             return self._run(is_tolerant=False)
         except Undecodable:
             return self._run(is_tolerant=True)
@@ -108,15 +145,23 @@ class _Refetch:
             definition, self._environment, seconds_max=self._seconds_max, is_tolerant=is_tolerant
         ) as connection:
             self._connection = connection
-            made = plan(connection, definition)
-            columns = self._chosen(made)
-            wanted = (*definition.key, *(name for name in columns if name not in definition.key))
-            bound = [_native(made, definition.key, key) for key in keys]
-            rows = connection.rows(made.select_keys(wanted, bound)) if keys else []
+            made = _recent_plan(connection, definition)
+            columns, wanted, rows = self._read(connection, made, keys)
         places = [wanted.index(name) for name in columns]
         length = len(definition.key)
         by_key = {_comparable(row[:length]): row for row in rows}
         return self._bounded(keys, by_key, columns, places)
+
+    def _read(
+        self, connection: Connection, made: Plan, keys: list[tuple[Any, ...]]
+    ) -> tuple[tuple[str, ...], tuple[str, ...], list[tuple[Any, ...]]]:
+        """The columns that were chosen, those that were read, and the rows."""
+        key = self._definition.key
+        columns = self._chosen(made)
+        wanted = (*key, *(name for name in columns if name not in key))
+        bound = [_native(made, key, values) for values in keys]
+        rows = connection.rows(made.select_keys(wanted, bound)) if keys else []
+        return columns, wanted, rows
 
     def _chosen(self, made: Plan) -> tuple[str, ...]:
         allowed = allowed_columns(self._definition, made)
