@@ -56,9 +56,11 @@ class PostgresServer:
             self._run(installed / "bin" / "postgres", "--version")
         except PermissionError:
             # The environment lies in a folder that the plain account may not enter.
-            copy = self._folder / "pginstall"
-            shutil.copytree(installed, copy)
-            return copy / "bin"
+            copy = self._folder / "package" / installed.parent.name
+            shutil.copytree(installed.parent, copy)
+            libraries = installed.parent.with_suffix(".libs")  # found by where the programs are
+            shutil.copytree(libraries, copy.with_suffix(".libs"))
+            return copy / "pginstall" / "bin"
         return installed / "bin"
 
     def _as_plain_user(self) -> dict[str, Any]:

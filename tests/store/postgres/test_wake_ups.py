@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.drivers.pgbouncer import PROGRAM, PgBouncer
+from tests.drivers.pgbouncer import PgBouncer
 from tests.drivers.postgres import databases
 from tests.store.backends import Postgres
 from tests.store.kept import ACTOR, HASHED
@@ -212,7 +212,6 @@ def test_closing_ends_the_listener(tables: Postgres) -> None:
     store.close()
 
 
-@pytest.mark.skipif(PROGRAM is None, reason="needs PgBouncer: apt install pgbouncer")
 def test_behind_a_pooler_it_hears_nothing_unless_it_is_given_a_direct_address() -> None:
     name = databases().create()
     direct = Address.parse(databases().url(name)).parameters
