@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit, urlunsplit
 
 from zibaldone import extras
-from zibaldone.errors import InvalidArgument, ZibaldoneError
+from zibaldone.errors import InvalidArgument, NotConfigured, ZibaldoneError
 from zibaldone.limits import (
     LIVE_LATE_SECONDS,
     LIVE_LOOK_SECONDS,
@@ -120,6 +120,7 @@ class LiveSources:
         self._records: list[SourceRecord] = []
         self._attempts: dict[int, _Attempt] = {}
         self._is_news = asyncio.Event()
+        self._is_warm = False
 
     async def run(self) -> None:
         try:
@@ -139,6 +140,9 @@ class LiveSources:
     async def look(self) -> None:
         """Listen to what is to be listened to, and add the jobs that are due."""
         self._records = await all_records(self._store)
+        if self._records and not self._is_warm:
+            self._is_warm = True
+            await asyncio.to_thread(_load_library)
         definitions = {}
         for record in self._records:
             if record.enabled and (definition := _usable(record)) is not None and definition.live:
@@ -294,6 +298,12 @@ class LiveSources:
             problem,
             is_late,
         )
+
+
+def _load_library() -> None:
+    """Loading it takes longer than fetching a row; the first caller should not wait for that."""
+    with contextlib.suppress(NotConfigured):
+        extras.require("pull", "sqlalchemy")
 
 
 def _usable(record: SourceRecord) -> SourceDefinition | None:
