@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: setup serve test check bench format docs conformance fuzz kills soak failover
+.PHONY: setup serve test check bench format docs conformance fuzz kills soak failover storm
 
 setup: $(STAMP)
 
@@ -59,3 +59,7 @@ soak: setup
 # FAILOVER_ROUNDS, FAILOVER_SECONDS: tests/several/failover.py
 failover: setup
 	$(BIN)/python -m tests.several.failover
+
+# STORM_SECONDS, STORM_SEED: tests/several/storm.py
+storm: setup
+	$(BIN)/python -m tests.several.storm
