@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import signal
 import subprocess
 import threading
 import time
@@ -354,3 +355,61 @@ def _typed(arguments: list[str], data: Path, answers: list[tuple[str, str]]) -> 
     os.close(ours)
     assert not waiting, shown
     return shown
+
+
+def test_a_database_that_is_away_is_told_and_nothing_is_left_behind(
+    cli: Commands, file: Path
+) -> None:
+    cli.ok("sources", "add", str(file), "posts", "--yes")
+    synced(cli)
+    kept = file.with_suffix(".away")
+    file.rename(kept)
+    result = cli("sources", "sync")
+    assert result.exit_code == 1
+    assert "[SOURCE_UNAVAILABLE]" in result.stderr
+    assert len(cli.ids()) == ROWS
+    states = {job["state"] for job in cli.json("jobs", "--kind", "sync")["jobs"]}
+    assert states == {"done", "cancelled"}
+    kept.rename(file)
+    assert synced(cli) == {"unchanged": ROWS}
+
+
+def test_a_full_sync_is_one_although_another_waits(cli: Commands, file: Path) -> None:
+    cli.ok("sources", "add", str(file), "posts", "--yes")
+    synced(cli)
+    with connected(file) as raw:  # its watermark does not tell
+        raw.execute("UPDATE posts SET Body = 'numbat' WHERE Id = 9")
+    cli.ok("call", "rag.admin.sync")
+    assert synced(cli, "--full") == {"updated": 1, "unchanged": ROWS - 1}
+
+
+def test_an_interrupted_sync_is_cancelled(data: Path, file: Path) -> None:
+    with connected(file) as raw:
+        raw.execute(
+            "CREATE VIEW slow AS WITH RECURSIVE n(x) AS"
+            " (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 3000000000)"
+            " SELECT x AS id, 'b' AS body FROM n WHERE x < 0"
+        )
+    toml = file.parent / "zibaldone.toml"
+    toml.write_text(
+        f'[sources.slow]\nurl = "sqlite:///{file}"\ntable = "slow"\nkey = "id"\n'
+        '[sources.slow.document]\nbody = "body"\n'
+    )
+    environment = {"ZIBALDONE_CONFIG": str(toml)}
+    waiting = subprocess.Popen(
+        [*COMMAND, "--data", str(data), "sources", "sync"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_environment(environment),
+    )  # fmt: skip
+
+    def jobs() -> list[dict[str, Any]]:
+        listed = run_cli("jobs", "--json", data=data).stdout
+        found: list[dict[str, Any]] = json.loads(listed)["jobs"]
+        return found
+
+    deadline_s = time.monotonic() + 60
+    while not any(job["state"] == "running" for job in jobs()):
+        assert time.monotonic() < deadline_s
+    waiting.send_signal(signal.SIGINT)
+    _, complaint = waiting.communicate(timeout=60)
+    assert waiting.returncode == 130, complaint
+    assert [job["state"] for job in jobs()] == ["cancelled"]

@@ -28,6 +28,9 @@ _LOOK_SECONDS = 0.1
 _TAKEN_UP_SECONDS = 1.2
 """A server looks for jobs twice a second; if none has begun by then, there is none."""
 
+_ROUNDS = 3
+"""A job that was there already may do less than is asked for; then another one follows it."""
+
 _ENDED: tuple[JobState, ...] = ("done", "parked", "cancelled")
 _COUNTS = ("created", "updated", "deleted", "unchanged", "failed")
 
@@ -61,23 +64,30 @@ class SyncOutcome(TypedDict):
 async def handle(call: Call, given: SyncSources) -> SyncOutcome:
     runtime = call.runtime
     chosen = _chosen(await registry.all_records(runtime.store), given)
-    jobs = await runtime.store.upkeep(
+    outcomes: dict[int, SourceOutcome] = {}
+    left = chosen
+    for _ in range(_ROUNDS):
+        followed = await _queue(runtime.store, left, given)
+        await _follow(call, followed)
+        outcomes |= {one.record.source_id: one.outcome() for one in followed}
+        left = [one.record for one in followed if not one.is_as_asked(given)]
+        if not left:
+            break
+    return {"sources": [outcomes[record.source_id] for record in chosen]}
+
+
+async def _queue(
+    store: Store, records: Sequence[SourceRecord], given: SyncSources
+) -> list[_Followed]:
+    job_ids = await store.upkeep(
         lambda upkeep: [
             queue_sync(upkeep, record, is_full=given.full, allow_deletes=given.allow_deletes)
-            for record in chosen
+            for record in records
         ]
     )
-    followed = [
-        _Followed(runtime.store, record, job_id)
-        for record, job_id in zip(chosen, jobs, strict=True)
+    return [
+        _Followed(store, record, job_id) for record, job_id in zip(records, job_ids, strict=True)
     ]
-    try:
-        await _follow(call, followed)
-    except asyncio.CancelledError:
-        # Whoever waits has given up; a job that nobody has begun is not wanted any more either.
-        await asyncio.shield(_cancel([one for one in followed if not one.has_ended]))
-        raise
-    return {"sources": [one.outcome() for one in followed]}
 
 
 def _chosen(records: Sequence[SourceRecord], given: SyncSources) -> list[SourceRecord]:
@@ -142,6 +152,16 @@ class _Followed:
             return 0.0, 0.0
         return progress.done, max(progress.done, progress.total or 0.0)
 
+    def is_as_asked(self, given: SyncSources) -> bool:
+        """Whether the job does what is asked for: it may be one that was there already."""
+        if self.job is None or self.job.state not in _ENDED:
+            return True
+        payload = self.job.payload
+        return all(
+            payload.get(name) or not wanted
+            for name, wanted in (("full", given.full), ("allow_deletes", given.allow_deletes))
+        )
+
     def outcome(self) -> SourceOutcome:
         job, record = self.job, self.record
         result = job.result if job is not None and isinstance(job.result, dict) else {}
@@ -165,15 +185,20 @@ class _Followed:
 async def _follow(call: Call, followed: Sequence[_Followed]) -> None:
     """Until all have ended. If no server takes them up, they are run here."""
     started_s = time.monotonic()
+    is_running = False
     async with contextlib.AsyncExitStack() as stack:
-        is_running = False
+        # Where whoever waits gives up: what runs here, or nowhere yet, is not wanted any more. A
+        # server tries again what has failed; nobody would here.
+        stack.push_async_callback(
+            lambda: _cancel(
+                [one for one in followed if is_running or (one.is_waiting and not one.has_failed)]
+            )
+        )
         while True:
             for one in followed:
                 if not one.has_ended or one.job is None:
                     await one.look()
             if all(one.has_ended for one in followed):
-                if is_running:  # nobody else would try again
-                    await _cancel([one for one in followed if one.has_failed])
                 return
             done, total = map(sum, zip(*(one.progress for one in followed), strict=True))
             if total:
@@ -200,8 +225,10 @@ async def _running(runtime: Runtime) -> AsyncIterator[None]:
 
 
 async def _cancel(followed: Sequence[_Followed]) -> None:
+    """Those that have ended stay as they are."""
     for one in followed:
-        await one.cancel()
+        if one.job is not None and one.job.state not in _ENDED:
+            await one.cancel()
 
 
 TOOL = ToolSpec(
