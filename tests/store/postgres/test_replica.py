@@ -13,7 +13,7 @@ import pytest
 
 from tests.drivers.postgres import databases
 from tests.drivers.replicated import ReplicatedPostgres
-from tests.drivers.server import Server
+from tests.drivers.server import Server, parsed, run_cli
 from tests.store.backends import Sqlite
 from tests.store.kept import EVERYTHING, Kept
 from zibaldone.errors import ConfigurationError, StorageUnavailable
@@ -202,6 +202,21 @@ def test_a_primary_that_does_not_answer_is_not_taken_for_one_that_is_down(
     finally:
         thawing.join()
         pair.standby.execute("SELECT pg_wal_replay_resume()")
+
+
+def test_doctor_tells_how_the_replica_does(pair: ReplicatedPostgres, tmp_path: Path) -> None:
+    def finding() -> str:
+        environment = {"ZIBALDONE_STORE": pair.url, "ZIBALDONE_READ_STORE": pair.standby_url}
+        report = run_cli("doctor", "--json", data=tmp_path / "data", environment=environment)
+        (found,) = [one for one in parsed(report)["findings"] if one["subject"] == "read store"]
+        return str(found["status"])
+
+    assert finding() == "ok"
+    pair.standby.pause()
+    try:
+        assert finding() == "warn"
+    finally:
+        pair.standby.resume()
 
 
 def test_health_tells_how_the_replica_does(pair: ReplicatedPostgres, tmp_path: Path) -> None:
