@@ -283,3 +283,21 @@ def test_a_replica_that_was_promoted_is_read_as_the_primary() -> None:
         assert found == ["a", "b"]
         assert status(kept) == "unavailable"
         store.close()
+
+
+@pytest.mark.timeout(180)
+def test_of_several_hosts_the_one_that_follows_is_read() -> None:
+    with ReplicatedPostgres() as pair:
+        store = PostgresStore(pair.url, Limits(), read_url=pair.url)
+        kept = Kept(store, Limits())
+        kept.create("a")
+        assert is_on_replica(kept)
+        pair.primary.kill()
+        pair.promote()
+        kept.create("b")
+        assert kept.read(lambda reader: reader.documents.get("b")) is not None
+        pair.restore()
+        wait_for(lambda: is_on_replica(kept))
+        kept.create("c")
+        assert kept.read(lambda reader: reader.documents.get("c")) is not None
+        store.close()
