@@ -787,6 +787,9 @@ SYNC_DELETE_BATCH = 200
 SYNC_CONCURRENCY = 2
 """Syncs that run at the same time, in all processes: each is one thread and one snapshot."""
 
+SYNC_KEPT_SECONDS = 86_400.0
+"""How long a sync that is done can be looked at: a source that is polled makes many."""
+
 SYNC_LEASE_SECONDS = 60.0
 """A sync whose process died is taken up by another after this time."""
 

@@ -139,7 +139,8 @@ class Settings:
     store: str = _setting(
         _text,
         "",
-        "Where documents are kept: a path or sqlite:PATH; default: zibaldone.db in `data`.",
+        "Where documents are kept: a path, sqlite:PATH or postgresql://USER:PASSWORD@HOST/NAME; "
+        "default: zibaldone.db in `data`.",
         is_secret=True,
     )
     sources: dict[str, Any] = _setting(
