@@ -142,6 +142,29 @@ def test_an_edit_that_leaves_the_watermark_is_seen_while_that_is_young(
     assert counts(pulling.sync(definition))[1] == 0
 
 
+def test_a_transaction_that_commits_late_is_seen(pulling: Pulling, posts: Posts) -> None:
+    """Its time stamps are older than what an earlier sync has seen."""
+    definition = pulling.define(watermark="UpdatedAt")
+    database = pulling.database
+    number = min(posts.rows)
+    database.execute("BEGIN")
+    database.execute(
+        'UPDATE "posts" SET "Title" = \'late\', "UpdatedAt" = \'2016-01-01 00:00:00\' '
+        f'WHERE "Id" = {number}'
+    )
+    database.execute(
+        'INSERT INTO "posts" ("Id", "Body", "UpdatedAt") '
+        "VALUES (-5, 'late too', '2016-01-01 00:00:00')"
+    )
+    assert counts(pulling.sync(definition)) == (60, 0, 0, 0, 0)
+    check(pulling, posts)
+    database.execute("COMMIT")
+    assert counts(pulling.sync(definition)) == (1, 1, 0, 59, 0)
+    documents = pulling.documents()
+    assert documents[f"posts:{number}"].title == "late"
+    assert documents["posts:-5"].body == "late too"
+
+
 def test_a_watermark_that_goes_back_is_a_change(pulling: Pulling, posts: Posts) -> None:
     definition = pulling.define(watermark="UpdatedAt")
     pulling.sync(definition)
@@ -203,6 +226,15 @@ def test_an_empty_answer_deletes_nothing(pulling: Pulling, posts: Posts) -> None
     with pytest.raises(Conflict):
         pulling.sync(definition)
     check(pulling, posts)
+
+
+def test_a_column_that_is_added_comes_into_the_metadata(pulling: Pulling, posts: Posts) -> None:
+    definition = pulling.define(watermark="UpdatedAt")
+    pulling.sync(definition)
+    pulling.database.execute('ALTER TABLE "posts" ADD COLUMN "Mood" BIGINT DEFAULT 3')
+    assert counts(pulling.sync(definition)) == (0, 60, 0, 0, 0)
+    assert {document.metadata["Mood"] for document in pulling.documents().values()} == {3}
+    assert counts(pulling.sync(definition)) == (0, 0, 0, 60, 0)
 
 
 def test_another_document_map_changes_the_documents(pulling: Pulling, posts: Posts) -> None:
