@@ -177,6 +177,16 @@ def test_a_watermark_that_goes_back_is_a_change(pulling: Pulling, posts: Posts) 
     assert pulling.documents()[f"posts:{number}"].title == "older"
 
 
+def test_a_key_that_is_its_own_watermark(pulling: Pulling, posts: Posts) -> None:
+    """For rows that are added and never changed."""
+    definition = pulling.define(watermark="Id")
+    pulling.sync(definition)
+    insert_posts(pulling.database, posts.add(5))
+    assert counts(pulling.sync(definition)) == (5, 0, 0, 60, 0)
+    assert counts(pulling.sync(definition, is_full=True)) == (0, 0, 0, 65, 0)
+    check(pulling, posts)
+
+
 def test_a_full_sync_sees_what_the_watermark_hides(pulling: Pulling, posts: Posts) -> None:
     definition = pulling.define(watermark="UpdatedAt")
     pulling.sync(definition)
@@ -185,7 +195,11 @@ def test_a_full_sync_sees_what_the_watermark_hides(pulling: Pulling, posts: Post
     assert counts(pulling.sync(definition))[1] == 0
     assert counts(pulling.sync(definition, is_full=True))[1] == 1
     assert pulling.documents()[f"posts:{number}"].title == "hidden"
-    assert counts(pulling.sync(definition, is_full=True))[1] == 0
+    for _ in range(2):
+        assert counts(pulling.sync(definition, is_full=True)) == (0, 0, 0, 60, 0)
+    pulling.database.execute(f'UPDATE "posts" SET "Title" = \'again\' WHERE "Id" = {number}')
+    assert counts(pulling.sync(definition)) == (0, 0, 0, 60, 0)
+    assert counts(pulling.sync(definition, is_full=True)) == (0, 1, 0, 59, 0)
 
 
 def test_a_row_that_comes_back_is_a_document_again(pulling: Pulling, posts: Posts) -> None:

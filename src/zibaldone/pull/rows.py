@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import partial
+from operator import itemgetter
 
 from zibaldone.errors import SourceUnavailable, ZibaldoneError
 from zibaldone.limits import (
@@ -140,7 +141,7 @@ class SourceRows:
             stream.fetch if self._is_light else partial(self._fetch_whole, stream),
             blocks,
             key_length=len(self._definition.key),
-            light=self._light,
+            light=None if self._is_light else self._light_of_whole,
             seed=self.plan.mapper.fingerprint,
             is_full=self._is_full and has_light,
             weigh=None if self._is_light else self._weigh,
@@ -365,9 +366,11 @@ class SourceRows:
 
     def _light_of_whole(self, rows: Sequence[Row]) -> Sequence[Row]:
         places = self._light_places
-        if places == tuple(range(len(self._whole_columns))):
+        if len(places) == len(self._whole_columns):
             return rows
-        return [tuple(row[place] for place in places) for row in rows]
+        if len(places) == 1:  # the key is its own watermark
+            return [(row[places[0]],) for row in rows]
+        return list(map(itemgetter(*places), rows))
 
     def _mark(self, light: Row) -> int:
         digest = hashlib.blake2b(
