@@ -26,6 +26,8 @@ from zibaldone.model.vector import np
 from zibaldone.store.port import Store, Writer
 from zibaldone.store.tables import BY_NAME, TABLES, Digest, fingerprint
 
+pytestmark = pytest.mark.engine("sqlite", reason="each test names its engines itself")
+
 OTHER = Tenant("other")
 PAIRS = [(one, two) for one in BACKENDS for two in BACKENDS]
 ACROSS = ("sqlite", "postgres")

@@ -63,7 +63,10 @@ def doctor(ctx: click.Context, thorough: bool, as_json: bool) -> None:
         changed = [setting.name for setting in in_force if setting.source != "default"]
         findings.append(Finding("ok", "settings", f"set: {', '.join(changed) or 'none'}"))
         findings.append(_embedder(chosen))
-        findings += _data_folder(chosen.data)
+        if chosen.store:
+            findings.append(Finding("ok", "data folder", "not used: the store is elsewhere"))
+        else:
+            findings += _data_folder(chosen.data)
         findings += _database(options, store_url(chosen.data, chosen.store), thorough)
         findings.append(_server(chosen.host, chosen.port))
     is_ok = all(finding.status != "fail" for finding in findings)
