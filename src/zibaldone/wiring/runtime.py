@@ -5,6 +5,7 @@ from __future__ import annotations
 from zibaldone.embed.open import EmbedderSettings, open_embedder
 from zibaldone.embed.port import Embedder
 from zibaldone.embed.watched import Watched
+from zibaldone.errors import ConfigurationError
 from zibaldone.find.query_vector import QueryVectors
 from zibaldone.index.reindex_job import REINDEX, reindex_kind, reindex_schedule
 from zibaldone.index.worker import IndexWorker
@@ -13,7 +14,7 @@ from zibaldone.ingest.fetch import Fetcher
 from zibaldone.jobs.runner import JobRunner
 from zibaldone.keep.writing import Preparation
 from zibaldone.settings import Settings
-from zibaldone.store.open import open_store, store_url
+from zibaldone.store.open import mirrored, open_store, store_url
 from zibaldone.tools.spec import Runtime
 
 
@@ -23,6 +24,15 @@ def build_runtime(settings: Settings) -> Runtime:
     embedder = None if chosen is None else Watched(chosen)
     url = store_url(settings.data, settings.store)
     store = open_store(url, limits, read_url=settings.read_store)
+    vector_feed = None
+    if settings.vectors and embedder is not None:
+        try:
+            store, vector_feed = mirrored(
+                store, settings.vectors, embedder.identity, embedder.dimensions
+            )
+        except ConfigurationError:
+            store.close()
+            raise
     index = None if embedder is None else IndexWorker(store, embedder)
     return Runtime(
         store=store,
@@ -31,6 +41,7 @@ def build_runtime(settings: Settings) -> Runtime:
         preparation=Preparation(),
         embedder=embedder,
         index=index,
+        vector_feed=vector_feed,
         jobs=JobRunner(store, {} if index is None else {REINDEX: reindex_kind(store, index)}),
         schedules=() if index is None else (reindex_schedule(),),
         fetcher=Fetcher(

@@ -49,6 +49,7 @@ WITHOUT_NAMESPACE = {
     **{name: WHOLE_DATABASE for name in ALL if name.startswith("check.")},
     "queue.forget_ended": PIPELINE,
     "sources.definition": BY_KEY,
+    **{name: PIPELINE for name in ALL if name.startswith("mirrors.") and name != "mirrors.ids"},
     "schedules.all": PIPELINE,
     "schedules.advance": PIPELINE,
     "schedules.remove": PIPELINE,

@@ -61,6 +61,8 @@ SAMPLE_ROWS: dict[str, tuple[str, ...]] = {
     "document_tags": ("('x', 7)",),
     "index_workers": ("(5, 1, 9)",),
     "vector_changes": ("(1, 1, 11)",),
+    "vector_mirrors": ("('http://h:6333/z', 3, 1, 0, NULL)",),
+    "vector_mirror_changes": ("('http://h:6333/z', 7, 4)",),
     "usage": ("('home', 1, 3, 34)",),
     "api_keys": ("('k1', x'02', 'label', 'home', '', '[\"read\"]', NULL, 1, NULL, NULL)",),
 }

@@ -45,6 +45,7 @@ WITHOUT_NAMESPACE = {
     "lexical.newest_chunk": WHOLE_INDEX,
     "lexical.matching_scan": BESIDE,
     "lexical.matching_keys": BESIDE,
+    **{name: PIPELINE for name in ALL if name.startswith("mirrors.") and name != "mirrors.ids"},
     "schedules.all": PIPELINE,
     "schedules.advance": PIPELINE,
     "schedules.remove": PIPELINE,
