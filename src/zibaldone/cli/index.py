@@ -80,15 +80,26 @@ def audit(ctx: click.Context, heal: bool, as_json: bool) -> None:
 
 @index.command()
 @click.option("--rebuild", is_flag=True, help="Empty it, and fill it from the store.")
+@click.option("--forget", is_flag=True, help="Note no more changes for others than this one.")
 @context.json_option
 @click.pass_obj
-def qdrant(options: context.Options, /, rebuild: bool, as_json: bool) -> None:
+def qdrant(options: context.Options, /, rebuild: bool, forget: bool, as_json: bool) -> None:
     """Show how far Qdrant is, or fill it anew (setting vectors).
 
     A server may keep running. While Qdrant is being filled, searches use the vectors in the store.
+    After the setting vectors or the model was changed or removed, use --forget.
     """
+    from zibaldone.store.qdrant.feed import forget_mirrors
+
     with context.opened(options) as session:
         feed = session.runtime.vector_feed
+        if forget:
+            names = session.run(forget_mirrors(session.runtime.store, feed))
+            if as_json:
+                context.echo_json({"forgotten": names})
+            else:
+                click.echo("\n".join(map(context.printable, names)) or "nothing to forget")
+            return
         if feed is None:
             raise NotConfigured("There is no index beside the store: set vectors, and an embedder.")
         if rebuild:

@@ -70,6 +70,10 @@ def test_from_nothing_to_a_rebuilt_index(backend: Backend, tmp_path: Path) -> No
         found: dict[str, Any] = parsed(result)
         return found
 
+    def forget(environment: dict[str, str]) -> Any:
+        options = ("index", "qdrant", "--forget", "--json")
+        return run_cli(*options, data=tmp_path / "data", environment=environment)
+
     before = state()
     assert (before["points"], before["pending"], before["problem"]) == (2, 0, None)
     after = state("--rebuild")
@@ -77,6 +81,11 @@ def test_from_nothing_to_a_rebuilt_index(backend: Backend, tmp_path: Path) -> No
     assert after["applied_seq"] > before["applied_seq"]
     shown = run_cli("index", "qdrant", data=tmp_path / "data", environment=environment)
     assert "vectors there           2\n" in shown.stdout
+    assert parsed(forget(environment)) == {"forgotten": []}
+    del environment["ZIBALDONE_VECTORS"]
+    (name,) = parsed(forget(environment))["forgotten"]
+    assert name == after["name"]
+    assert backend.query("SELECT count(*) FROM vector_mirrors") == [(0,)]
 
 
 def test_a_qdrant_that_is_not_there(backend: Backend, tmp_path: Path) -> None:

@@ -212,3 +212,13 @@ def _next(work: Upkeep, name: str, model_id: int) -> tuple[list[MirrorChange], l
         if total >= _CHUNKS_PER_STEP:
             break
     return changes, work.mirrors.chunks(model_id, [change.document_key for change in changes])
+
+
+async def forget_mirrors(store: Store, kept: VectorFeed | None) -> list[str]:
+    """End all mirrors but that of a feed; their names."""
+
+    def forget(work: Upkeep) -> list[str]:
+        names = [name for name in work.mirrors.all() if kept is None or name != kept.index.name]
+        return [name for name in names if work.mirrors.end(name)]
+
+    return await store.upkeep(forget)
