@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: setup serve test check bench format docs conformance fuzz kills soak failover
+.PHONY: setup serve test check bench format docs conformance fuzz kills soak failover storm
 
 setup: $(STAMP)
 
@@ -13,7 +13,7 @@ $(STAMP): pyproject.toml constraints.txt models/minilm/build.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Zibaldone needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12")'
 	@echo "Setting up in $(VENV), which takes about a minute the first time."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,fast,ingest,minilm,multilingual,oauth,postgres,qdrant,remote]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,fast,ingest,minilm,multilingual,oauth,postgres,pull,qdrant,remote]'
 	@$(BIN)/python models/minilm/build.py --install || echo "The built-in model cannot be had: keyword search only."
 	@touch $(STAMP)
 
@@ -59,3 +59,7 @@ soak: setup
 # FAILOVER_ROUNDS, FAILOVER_SECONDS: tests/several/failover.py
 failover: setup
 	$(BIN)/python -m tests.several.failover
+
+# STORM_SECONDS, STORM_SEED: tests/several/storm.py
+storm: setup
+	$(BIN)/python -m tests.several.storm

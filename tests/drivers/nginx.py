@@ -9,7 +9,7 @@ import socket
 import ssl
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -47,7 +47,7 @@ http {{
 
 
 class Nginx:
-    def __init__(self, folder: Path, server: Server) -> None:
+    def __init__(self, folder: Path, *servers: Server) -> None:
         self.folder = folder
         self.port = free_port()
         self.url = f"https://127.0.0.1:{self.port}"
@@ -55,19 +55,24 @@ class Nginx:
         self._process: subprocess.Popen[bytes] | None = None
         folder.mkdir()
         _write_certificate(folder / "certificate.pem", folder / "key.pem")
-        (folder / "zibaldone.conf").write_text(self._configuration(server))
+        (folder / "zibaldone.conf").write_text(self._configuration(servers))
         user = "user root;" if os.geteuid() == 0 else ""
         (folder / "nginx.conf").write_text(_MAIN.format(folder=folder, user=user))
-        trusted = ssl.create_default_context(cafile=folder / "certificate.pem")
+        self.trusted = ssl.create_default_context(cafile=folder / "certificate.pem")
         self.client = httpx.Client(
-            base_url=self.url, headers={"Host": HOST}, verify=trusted, timeout=30, trust_env=False
+            base_url=self.url,
+            headers={"Host": HOST},
+            verify=self.trusted,
+            timeout=30,
+            trust_env=False,
         )
 
-    def _configuration(self, server: Server) -> str:
+    def _configuration(self, servers: Sequence[Server]) -> str:
         text = CONFIGURATION.read_text()
+        upstream = "\n    ".join(f"server 127.0.0.1:{server.port};" for server in servers)
         lives = f"/etc/letsencrypt/live/{HOST}"
         for written, here in (
-            ("server 127.0.0.1:8321;", f"server 127.0.0.1:{server.port};"),
+            ("server 127.0.0.1:8321;", upstream),
             ("listen 443 ssl;", f"listen 127.0.0.1:{self.port} ssl;"),
             (f"{lives}/fullchain.pem", str(self.folder / "certificate.pem")),
             (f"{lives}/privkey.pem", str(self.folder / "key.pem")),

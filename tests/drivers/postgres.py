@@ -183,13 +183,26 @@ class PostgresServer:
     def kill(self) -> None:
         """As a power cut would: all its processes at once."""
         assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+        self._signal_all(signal.SIGKILL)
+        self._process.wait()
+
+    def freeze(self) -> None:
+        """It neither answers nor refuses."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+        self._signal_all(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._signal_all(signal.SIGCONT)
+
+    def _signal_all(self, number: signal.Signals) -> None:
+        assert self._process is not None
         pid = self._process.pid
-        os.kill(pid, signal.SIGSTOP)
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         for process in (*map(int, children), pid):
             with contextlib.suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
-        self._process.wait()
+                os.kill(process, number)
 
     def database(self, name: str) -> str:
         """The address of a new, empty database."""

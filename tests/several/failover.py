@@ -12,7 +12,6 @@ acknowledged is compared with what is there.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import random
@@ -23,14 +22,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import psycopg
-
 from tests.drivers.replicated import ReplicatedPostgres
 from tests.drivers.server import Server
 from tests.nightly.fuzz import say
+from tests.several.checks import check_database
 from tests.several.load import Client, Report
-from zibaldone.limits import Limits
-from zibaldone.store.postgres.store import PostgresStore
 
 CLIENTS = 6
 _PATIENCE_SECONDS = 60.0
@@ -103,8 +99,7 @@ def fail_over(
             assert not client.is_alive(), f"{client.name} hangs"
         for client in clients:
             client.check(running[0].client)
-        _check_index(outcome, pair, running[0])
-        _check_store(outcome, pair)
+        check_database(outcome.report, pair.url, pair.admin_url())
     return outcome
 
 
@@ -117,31 +112,6 @@ def _until_all_write(running: list[Server], number: int, since_s: float) -> floa
                 raise RuntimeError(server.log())
             time.sleep(0.02)
     return time.monotonic() - since_s
-
-
-def _check_index(outcome: Outcome, pair: ReplicatedPostgres, server: Server) -> None:
-    """Every chunk gets its vector."""
-    deadline_s = time.monotonic() + _PATIENCE_SECONDS
-    while True:
-        with psycopg.connect(pair.admin_url()) as raw:
-            row = raw.execute(
-                "SELECT count(*) FROM zibaldone.chunks c WHERE NOT EXISTS "
-                "(SELECT 1 FROM zibaldone.vectors v WHERE v.chunk_key = c.chunk_key)"
-            ).fetchone()
-        if row == (0,):
-            return
-        if time.monotonic() > deadline_s:
-            outcome.report.note_problem("lost", f"{row} chunks without vectors\n{server.log()}")
-            return
-        time.sleep(0.2)
-
-
-def _check_store(outcome: Outcome, pair: ReplicatedPostgres) -> None:
-    store = PostgresStore(pair.url, Limits())
-    checked = asyncio.run(store.check(thorough=True))
-    store.close()
-    for problem in checked.problems:
-        outcome.report.note_problem("partial", problem)
 
 
 def main() -> int:

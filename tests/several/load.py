@@ -19,7 +19,7 @@ from typing import Any
 
 import httpx2 as httpx
 
-TRY_AGAIN = frozenset({"STORAGE_UNAVAILABLE", "SHUTTING_DOWN"})
+TRY_AGAIN = frozenset({"STORAGE_UNAVAILABLE", "SHUTTING_DOWN", "TOO_MANY_REQUESTS"})
 """Codes of errors after which the same request may succeed."""
 
 GATEWAY = frozenset({502, 503, 504})
@@ -189,9 +189,9 @@ class Client(threading.Thread):
         except httpx.HTTPError:
             self._pause("none")
             raise NoAnswerError from None
-        if answer.status_code < 500:
+        error = _error(answer) if answer.status_code >= 400 else {}
+        if answer.status_code < 500 and (error or {}).get("code") not in TRY_AGAIN:
             return answer
-        error = _error(answer)
         if error is None and self._is_proxy and answer.status_code in GATEWAY:
             self._pause(f"proxy {answer.status_code}")
             raise NoAnswerError

@@ -12,7 +12,9 @@ from zibaldone.index.worker import IndexWorker
 from zibaldone.ingest.convert import Converter
 from zibaldone.ingest.fetch import Fetcher
 from zibaldone.jobs.runner import JobRunner
+from zibaldone.keep.pulled import PulledDocuments
 from zibaldone.keep.writing import Preparation
+from zibaldone.pull.job import SYNC, sync_kind
 from zibaldone.settings import Settings
 from zibaldone.store.open import mirrored, open_store, store_url
 from zibaldone.tools.spec import Runtime
@@ -34,15 +36,19 @@ def build_runtime(settings: Settings) -> Runtime:
             store.close()
             raise
     index = None if embedder is None else IndexWorker(store, embedder)
+    preparation = Preparation()
+    kinds = {SYNC: sync_kind(store, PulledDocuments(store, preparation, limits))}
+    if index is not None:
+        kinds[REINDEX] = reindex_kind(store, index)
     return Runtime(
         store=store,
         limits=limits,
         query_vectors=QueryVectors(embedder),
-        preparation=Preparation(),
+        preparation=preparation,
         embedder=embedder,
         index=index,
         vector_feed=vector_feed,
-        jobs=JobRunner(store, {} if index is None else {REINDEX: reindex_kind(store, index)}),
+        jobs=JobRunner(store, kinds),
         schedules=() if index is None else (reindex_schedule(),),
         fetcher=Fetcher(
             roots=settings.ingest_roots,

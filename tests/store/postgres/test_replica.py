@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -169,6 +170,38 @@ def test_while_the_primary_is_down_reads_go_on(pair: ReplicatedPostgres, kept: K
     kept.create("primary/b")
     wait_for(lambda: is_on_replica(kept))
     assert kept.read(lambda reader: reader.documents.get("primary/b")) is not None
+
+
+def test_a_replica_that_does_not_answer_is_given_up(pair: ReplicatedPostgres, kept: Kept) -> None:
+    assert is_on_replica(kept)
+    pair.standby.freeze()
+    try:
+        began_s = time.monotonic()
+        kept.create("frozen/a", "a quokka")
+        for _ in range(5):
+            assert kept.read(reads_of("frozen/a", "quokka")) == (True, True, True)
+        assert time.monotonic() - began_s < PATIENCE_SECONDS
+        assert status(kept) == "unavailable"
+    finally:
+        pair.standby.thaw()
+    wait_for(lambda: is_on_replica(kept))
+
+
+def test_a_primary_that_does_not_answer_is_not_taken_for_one_that_is_down(
+    pair: ReplicatedPostgres, kept: Kept, other: Kept
+) -> None:
+    """It may have acknowledged writes that the replica lacks: the read waits for it."""
+    assert is_on_replica(kept)
+    pair.standby.execute("SELECT pg_wal_replay_pause()")
+    other.create("slow/a", "a tapir")
+    pair.primary.freeze()
+    thawing = threading.Timer(4.0, pair.primary.thaw)
+    thawing.start()
+    try:
+        assert kept.read(reads_of("slow/a", "tapir")) == (True, True, True)
+    finally:
+        thawing.join()
+        pair.standby.execute("SELECT pg_wal_replay_resume()")
 
 
 def test_health_tells_how_the_replica_does(pair: ReplicatedPostgres, tmp_path: Path) -> None:

@@ -15,16 +15,27 @@ from typing import Literal
 
 import psycopg
 
-from zibaldone.errors import ConfigurationError, ZibaldoneError
+from zibaldone.errors import ConfigurationError, DeadlineExceeded, ZibaldoneError
 from zibaldone.store.port import ReadStoreStatus
 from zibaldone.store.postgres.address import Address
-from zibaldone.store.postgres.connection import Connections, Raw, connect
+from zibaldone.store.postgres.connection import Connections, Raw, Transaction, connect
+from zibaldone.store.postgres.faults import is_full
+from zibaldone.store.postgres.watchdog import Watchdog
 
 _WAIT_SECONDS_MAX = 0.25
 """For the replica to apply what the primary has. Then the primary is read."""
 
-_REST_SECONDS = 1.0
-"""A replica that is down or late, or a primary that did not answer, is left alone for so long."""
+_ANSWER_SECONDS_MAX = 1.0
+"""For the replica to say anything at all."""
+
+_SLOW_SECONDS_MAX = 2.0
+"""For the primary to say how far it is. Then it is read, as if there were no replica."""
+
+_DOWN_SECONDS_MAX = 0.05
+
+_REST_SECONDS_MIN = 1.0
+_REST_SECONDS_MAX = 15.0
+"""A replica that is down or late is left alone for so long; longer each time."""
 
 _PAUSE_SECONDS_MIN = 0.001
 _PAUSE_SECONDS_MAX = 0.02
@@ -45,56 +56,85 @@ _log = logging.getLogger("zibaldone.store")
 
 
 class Horizon:
-    """How far the primary's log is on disk: everything acknowledged is before that place."""
+    """How far the primary's log is on disk: everything acknowledged is before that place.
+
+    A thread asks, so that nobody waits for ever. The first read starts it.
+    """
 
     def __init__(self, primary: Address) -> None:
-        # It must not keep reads waiting: a primary that does not answer is given up soon.
         patience = {"connect_timeout": "2", "tcp_user_timeout": "2000"}
         self._address = replace(primary, parameters={**primary.parameters, **patience})
         self._changed = threading.Condition()
+        self._wanted = 0
+        """The number of the last ask that somebody waits for."""
         self._begun = 0
         self._done = 0
-        self._is_asking = False
         self._place: str | None = None
-        self._raw: Raw | None = None
+        self._is_down = False
+        self._thread: threading.Thread | None = None
+        self._closed = False
 
     def place(self) -> str | None:
-        """As of a moment after this call. None: the primary cannot be asked."""
+        """As of a moment after this call. None: the primary is down. TimeoutError: it is slow."""
         with self._changed:
+            if self._thread is None and not self._closed:
+                self._thread = threading.Thread(
+                    target=self._run, name="zibaldone-horizon", daemon=True
+                )
+                self._thread.start()
             wanted = self._begun + 1
-            while self._is_asking and self._done < wanted:
-                self._changed.wait()
-            if self._done >= wanted:
+            self._wanted = max(self._wanted, wanted)
+            self._changed.notify_all()
+            # Of one that was down we only want to know whether it has come back.
+            seconds_max = _DOWN_SECONDS_MAX if self._is_down else _SLOW_SECONDS_MAX
+            is_answered = self._changed.wait_for(lambda: self._done >= wanted, seconds_max)
+            if is_answered and self._place is not None:
                 return self._place
-            self._begun, self._is_asking = wanted, True
-        place = None
-        try:
-            place = self._ask()
-        finally:
-            with self._changed:
-                self._place, self._done, self._is_asking = place, self._begun, False
-                self._changed.notify_all()
-        return place
+            if self._is_down:
+                return None
+        raise TimeoutError
 
-    def _ask(self) -> str | None:
-        for _ in range(2):  # the connection may be from before a restart
-            try:
-                if self._raw is None or self._raw.closed:
-                    self._raw = connect(self._address)
-                row = self._raw.execute(_ASK).fetchone()
-            except (psycopg.Error, ZibaldoneError):
-                if self._raw is None:
-                    return None
-                self._raw.close()
-                self._raw = None
-            else:
-                return None if row is None else str(row[0])
-        return None
+    def note_up(self) -> None:
+        with self._changed:
+            self._is_down = False
 
     def close(self) -> None:
+        """The thread may be stuck: it ends on its own."""
         with self._changed:
-            if self._raw is not None and not self._is_asking:
-                self._raw.close()
+            self._closed = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join(_SLOW_SECONDS_MAX)
+
+    def _run(self) -> None:
+        raw: Raw | None = None
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._closed or self._wanted > self._done)
+                if self._closed:
+                    break
+                self._begun += 1
+            raw, place, is_down = self._ask(raw)
+            with self._changed:
+                self._place, self._is_down, self._done = place, is_down, self._begun
+                self._changed.notify_all()
+        if raw is not None:
+            raw.close()
+
+    def _ask(self, raw: Raw | None) -> tuple[Raw | None, str | None, bool]:
+        """The connection to go on with, the place, and whether the primary is down."""
+        for _ in range(2):  # the connection may be from before a restart
+            try:
+                if raw is None or raw.closed:
+                    raw = connect(self._address)
+                row = raw.execute(_ASK).fetchone()
+                return raw, None if row is None else str(row[0]), False
+            except ZibaldoneError as problem:
+                return None, None, not is_full(problem)
+            except psycopg.Error:
+                if raw is not None:
+                    raw.close()
+        return None, None, True
 
 
 class Replica:
@@ -103,9 +143,10 @@ class Replica:
         defaults = {"connect_timeout": "2", **address.parameters}
         self._address = replace(address, parameters=defaults)
         self._connections = Connections(self._address)
+        self._watchdog = Watchdog()
         self._horizon = Horizon(primary)
-        self._last_place: str | None = None
-        self._primary_away_until_s = 0.0
+        self._last_place = "0/0"
+        self._rest_s = 0.0
         self._resting_until_s = 0.0
         self.status = _OK
         self._require_same_cluster(primary)
@@ -135,27 +176,31 @@ class Replica:
         """A connection that sees all that was acknowledged until now; None: read the primary."""
         if time.monotonic() < self._resting_until_s:
             return None
-        place = self._place()
+        try:
+            place = self._horizon.place()
+        except TimeoutError:
+            return None
+        if place is not None:
+            self._last_place = place
+        # Without a primary, what it had when it was last heard of must do.
+        place = place or self._last_place
         try:
             raw = self._connections.take()
         except ZibaldoneError as problem:
             self._rest("unavailable", problem.message)
             return None
+        is_usable = False
         try:
-            has_all = self._catches_up(raw, place)
-        except psycopg.Error as problem:
-            self._connections.give_back(raw)
+            is_usable = self._catches_up(raw, place)
+        except (psycopg.Error, DeadlineExceeded) as problem:
             self.note_problem(problem)
+        finally:
+            if not is_usable:
+                self._connections.give_back(raw)
+        if not is_usable:
             return None
-        if has_all:
-            self.status = _OK
-            return raw
-        self._connections.give_back(raw)
-        if has_all is None:
-            self._rest("unavailable", "The read store follows no primary; reads go to the store.")
-        else:
-            self._rest("late", "The read store lags behind; reads go to the store.")
-        return None
+        self.status, self._rest_s = _OK, 0.0
+        return raw
 
     def give_back(self, raw: Raw) -> None:
         self._connections.give_back(raw)
@@ -168,39 +213,42 @@ class Replica:
 
     def note_commit(self) -> None:
         """The primary is there: this process has just written."""
-        self._primary_away_until_s = 0.0
+        self._horizon.note_up()
 
-    def _place(self) -> str | None:
-        """Where the replica must be. If the primary is away: where it was when last heard of."""
-        if time.monotonic() < self._primary_away_until_s:
-            return self._last_place
-        began_s = time.monotonic()
-        place = self._horizon.place()
-        if place is None:
-            now_s = time.monotonic()
-            if now_s - began_s > _WAIT_SECONDS_MAX:  # it does not even refuse
-                self._primary_away_until_s = now_s + _REST_SECONDS
-            return self._last_place
-        self._last_place = place
-        return place
-
-    def _catches_up(self, raw: Raw, place: str | None) -> bool | None:
+    def _catches_up(self, raw: Raw, place: str) -> bool:
+        """Wait until it has applied the log up to the place, but not for long."""
         until_s = time.monotonic() + _WAIT_SECONDS_MAX
         pause_s = _PAUSE_SECONDS_MIN
-        while True:
-            row = raw.execute(_HAS, {"place": place or "0/0"}).fetchone()
-            has_all: bool | None = None if row is None else row[0]
-            if has_all is not False or time.monotonic() > until_s:
-                return has_all
-            time.sleep(pause_s)
-            pause_s = min(2 * pause_s, _PAUSE_SECONDS_MAX)
+        # Not a transaction, but interrupted like one: it may not answer at all.
+        check = Transaction(raw, (), is_write=False, seconds_max=_ANSWER_SECONDS_MAX)
+        self._watchdog.watch(check)
+        try:
+            while True:
+                has_all = check.value(_HAS, {"place": place})
+                if has_all:
+                    return True
+                if has_all is None:
+                    message = "The read store follows no primary; reads go to the store."
+                    self._rest("unavailable", message)
+                    return False
+                if time.monotonic() > until_s:
+                    self._rest("late", "The read store lags behind; reads go to the store.")
+                    return False
+                time.sleep(pause_s)
+                pause_s = min(2 * pause_s, _PAUSE_SECONDS_MAX)
+        finally:
+            self._watchdog.forget(check)
+            if not check.end():
+                raw.close()
 
     def _rest(self, status: Literal["late", "unavailable"], message: str) -> None:
         if self.status.status == "ok":
             _log.warning("%s", message)
         self.status = ReadStoreStatus(status, message)
-        self._resting_until_s = time.monotonic() + _REST_SECONDS
+        self._rest_s = min(max(2 * self._rest_s, _REST_SECONDS_MIN), _REST_SECONDS_MAX)
+        self._resting_until_s = time.monotonic() + self._rest_s
 
     def close(self) -> None:
-        self._connections.close()
         self._horizon.close()
+        self._watchdog.close()
+        self._connections.close()

@@ -26,6 +26,7 @@ from zibaldone.store.postgres.jobs import Jobs, Queue
 from zibaldone.store.postgres.journal import Audit
 from zibaldone.store.postgres.lexical import Lexical
 from zibaldone.store.postgres.probe import ProbeThread
+from zibaldone.store.postgres.pulled import Pulled
 from zibaldone.store.postgres.readers import Readers
 from zibaldone.store.postgres.replica import Replica
 from zibaldone.store.postgres.schema import prepare
@@ -87,6 +88,10 @@ class Session:
     @cached_property
     def sources(self) -> Sources:
         return Sources(self._transaction, self._tenant)
+
+    @cached_property
+    def pulled(self) -> Pulled:
+        return Pulled(self._transaction, self._tenant)
 
     @cached_property
     def jobs(self) -> Jobs:

@@ -27,6 +27,7 @@ from zibaldone.store.sqlite.journal import Audit
 from zibaldone.store.sqlite.lexical import Lexical
 from zibaldone.store.sqlite.place import description_of
 from zibaldone.store.sqlite.probe import ProbeThread
+from zibaldone.store.sqlite.pulled import Pulled
 from zibaldone.store.sqlite.readers import Readers
 from zibaldone.store.sqlite.schema import prepare
 from zibaldone.store.sqlite.sources import Sources
@@ -89,6 +90,10 @@ class Session:
     @cached_property
     def sources(self) -> Sources:
         return Sources(self._raw, self._tenant)
+
+    @cached_property
+    def pulled(self) -> Pulled:
+        return Pulled(self._raw, self._tenant)
 
     @cached_property
     def jobs(self) -> Jobs:
