@@ -15,6 +15,7 @@ from zibaldone.store.port import (
     JobReads,
     LexicalReads,
     ProbeResult,
+    PulledReads,
     Reader,
     ReadStoreStatus,
     RevisionReads,
@@ -67,6 +68,10 @@ class MirroredReader:
     @property
     def sources(self) -> SourceReads:
         return self._own.sources
+
+    @property
+    def pulled(self) -> PulledReads:
+        return self._own.pulled
 
     @property
     def audit(self) -> AuditReads:
