@@ -63,6 +63,7 @@ WITHOUT_NAMESPACE = {
     "locks.documents": BY_KEY,
     "locks.source": BY_KEY,
     "locks.source_alone": PIPELINE,
+    "locks.source_names": PIPELINE,
     "locks.leases": PIPELINE,
     "locks.models": PIPELINE,
     "locks.try_folding": PIPELINE,
