@@ -41,8 +41,8 @@ from zibaldone.keep.writing import Preparation
 from zibaldone.limits import Limits
 from zibaldone.model.source import SourceDefinition
 from zibaldone.pull.connect import open_source
+from zibaldone.pull.propose import proposal
 from zibaldone.pull.refetch import refetch
-from zibaldone.pull.reflect import proposal
 from zibaldone.pull.sync import SyncResult, sync
 from zibaldone.store.open import open_store
 

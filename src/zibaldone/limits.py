@@ -802,6 +802,34 @@ REFETCH_BYTES_MAX = 1 * MIB
 REFETCH_SECONDS_MAX = 5.0
 """How long reading rows again may take; a call that an agent waits for."""
 
+SOURCE_SAMPLE_ROWS = 20
+"""Rows that are read to see what the columns of a table hold."""
+
+SOURCE_PREVIEW_ROWS_DEFAULT = 3
+"""Rows that are shown as documents before a source is saved."""
+
+SOURCE_PREVIEW_ROWS_MAX = 100
+"""Rows of a preview, at most."""
+
+SOURCE_PREVIEW_CHARS_MAX = 2_000
+"""Of each body in a preview."""
+
+LIVE_LOOK_SECONDS = 2.0
+"""How soon a live source that was added or changed by another process is followed, and how exactly
+the time between two looks at a source is kept."""
+
+LIVE_QUIET_SECONDS = 0.3
+"""After a change of a live source: changes seldom come alone, and one sync is enough for all."""
+
+LIVE_RETRY_SECONDS_MIN = 1.0
+"""Before a lost connection to a live source is made again; it doubles each time."""
+
+LIVE_RETRY_SECONDS_MAX = 60.0
+"""The longest such pause, and the longest between syncs of a live source that fail."""
+
+LIVE_LATE_SECONDS = 60.0
+"""A live source that is further behind is late: `/health` is degraded."""
+
 assert LIST_LIMIT_DEFAULT <= LIST_LIMIT_MAX <= LIST_OFFSET_MAX  # noqa: S101
 assert CHUNK_CHARS_MIN < CHUNK_CHARS_TARGET <= CHUNK_CHARS_MAX  # noqa: S101
 assert CHUNK_SIZE_CHARS_MIN <= CHUNK_SIZE_CHARS_DEFAULT <= CHUNK_SIZE_CHARS_MAX  # noqa: S101

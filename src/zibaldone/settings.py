@@ -96,6 +96,14 @@ def _table(value: object) -> dict[str, Any]:
     return value
 
 
+def _tables(value: object) -> dict[str, Any]:
+    """A table of tables."""
+    tables = _table(value)
+    if not all(isinstance(table, dict) for table in tables.values()):
+        raise ValueError("must be a table of tables: [sources.NAME]")
+    return tables
+
+
 def _one_of(*words: Word) -> Callable[[object], Word]:
     def read(value: object) -> Word:
         for word in words:
@@ -132,6 +140,13 @@ class Settings:
         _text,
         "",
         "Where documents are kept: a path or sqlite:PATH; default: zibaldone.db in `data`.",
+        is_secret=True,
+    )
+    sources: dict[str, Any] = _setting(
+        _tables,
+        {},
+        "Tables of your own databases to keep searchable, each a table [sources.NAME]; see "
+        "docs/howto/pull.md.",
         is_secret=True,
     )
     read_store: str = _setting(

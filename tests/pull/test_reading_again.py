@@ -15,8 +15,9 @@ from zibaldone.errors import InvalidArgument, SourceUnavailable
 from zibaldone.model.source import SourceDefinition
 from zibaldone.pull.definition import check
 from zibaldone.pull.preview import preview
+from zibaldone.pull.propose import proposal
 from zibaldone.pull.refetch import Refetched, refetch
-from zibaldone.pull.reflect import proposal, tables
+from zibaldone.pull.reflect import tables
 
 
 @pytest.fixture(params=DATABASES)

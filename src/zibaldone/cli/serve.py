@@ -36,6 +36,7 @@ def serve(options: context.Options, /, data: Path | None, store: str | None, **f
     from zibaldone.web.server import server
     from zibaldone.wiring.application import build_application
     from zibaldone.wiring.runtime import build_runtime
+    from zibaldone.wiring.sources import reconcile_sources
 
     if data is not None:
         options = replace(options, data=data)
@@ -49,6 +50,7 @@ def serve(options: context.Options, /, data: Path | None, store: str | None, **f
     try:
         _require_closed(settings, runtime)
         _require_free(settings.host, settings.port)
+        asyncio.run(reconcile_sources(settings, runtime.store))
         app = build_application(settings, runtime)
         if sys.stderr.isatty():
             address = f"http://{settings.host}:{settings.port}"

@@ -34,6 +34,12 @@ def translated(name: str, secrets: tuple[str, ...] = ()) -> Iterator[None]:
             f"The source {name!r}: no driver is installed for this kind of database ({problem}).",
             field="url",
         ) from None
+    except ModuleNotFoundError as problem:
+        raise InvalidArgument(
+            f"The source {name!r}: the driver {problem.name} of this kind of database is not "
+            "installed.",
+            field="url",
+        ) from None
     except exc.ArgumentError:
         raise InvalidArgument(
             f"The source {name!r}: the URL cannot be read. It looks like "

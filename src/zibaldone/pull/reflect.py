@@ -1,4 +1,4 @@
-"""What a database says of its tables, and the definition we would propose for one.
+"""What a database says of its tables.
 
 Identifiers in statements come from here only.
 """
@@ -13,21 +13,11 @@ from typing import Any, Literal
 from zibaldone import extras
 from zibaldone.errors import InvalidArgument
 from zibaldone.limits import SOURCE_STATEMENT_SECONDS_DEFAULT
-from zibaldone.model.source import DocumentMap, Part, SourceDefinition, nearest
+from zibaldone.model.source import DocumentMap, SourceDefinition, nearest
 from zibaldone.pull.connect import Connection
 
 ColumnKind = Literal["whole", "number", "text", "long", "date", "time", "flag", "binary", "other"]
 """long: a text that may be long; date: days only; time: a moment."""
-
-_TITLES = ("title", "subject", "headline", "heading", "name", "label")
-_BODIES = ("body", "content", "text", "description", "message", "comment", "html", "markdown")
-_TAGS = ("tags", "tag_list", "taglist", "keywords", "labels")
-_CREATED = ("creationdate", "created_at", "createdat", "created", "created_on", "date_created")
-_UPDATED = (
-    *("updatedat", "updated_at", "modified_at", "modifiedat", "last_modified", "lastmodified"),
-    *("lasteditdate", "updated", "modified", "lastactivitydate", "changed_at", "rowversion"),
-)
-_WATERMARKS = tuple(name for name in _UPDATED if name not in ("lasteditdate", "lastactivitydate"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,50 +72,6 @@ def tables(url: str, environment: Mapping[str, str] | None = None) -> list[str]:
             found = [*inspector.get_table_names(schema), *inspector.get_view_names(schema)]
             names += [f"{schema}.{name}" for name in found]
         return list(dict.fromkeys(names))
-
-
-def proposal(
-    url: str,
-    table: str,
-    name: str,
-    *,
-    namespace: str = "default",
-    environment: Mapping[str, str] | None = None,
-) -> SourceDefinition:
-    """A definition for a table as it is, to be shown and changed before it is kept."""
-    draft = SourceDefinition(name, namespace, url, ("?",), DocumentMap(), table=table)
-    with _connected(url, environment, name) as connection:
-        info = reflect(connection, draft).info
-    key = info.primary_key or next(iter(info.unique_keys), ()) or _first_key(info)
-    texts = [column for column in info.columns if column.kind in ("text", "long")]
-    texts = [column for column in texts if column.name not in key]
-    body = _named(texts, _BODIES) or next((c.name for c in texts if c.kind == "long"), "")
-    title = _named([c for c in texts if c.name != body], _TITLES)
-    if not body:
-        others = [c.name for c in texts if c.name != title]
-        body = others[0] if others else title
-        title = "" if body == title else title
-    if not body:
-        raise InvalidArgument(
-            f"{table!r} has no column of text, so there is nothing to search. Choose another "
-            "table or view, or define the source by hand.",
-            field="table",
-        )
-    times = [column for column in info.columns if column.kind not in ("binary", "flag")]
-    document = DocumentMap(
-        title=(Part(column=title),) if title else (),
-        body=(Part(column=body),),
-        tags=_named(texts, _TAGS),
-        created=_named(times, _CREATED),
-        updated=_named(times, _UPDATED),
-    )
-    can_use_watermark = not info.is_view and info.is_unique(tuple(key))
-    watermark = _named(times, _WATERMARKS) if can_use_watermark else ""
-    values = {
-        **SourceDefinition(name, namespace, url, tuple(key), document, table=table).as_dict(),
-        "watermark": watermark,
-    }
-    return SourceDefinition.from_table(name, values, namespace)
 
 
 def reflect(connection: Connection, definition: SourceDefinition) -> Reflected:
@@ -243,16 +189,6 @@ def _kind(type_: Any) -> ColumnKind:
         case types.NullType():
             return "other"
     return "binary" if type(type_).__name__.upper() in ("BIT", "GEOMETRY", "BYTEA") else "other"
-
-
-def _named(columns: list[ColumnInfo], names: tuple[str, ...]) -> str:
-    folded = {column.name.casefold(): column.name for column in columns}
-    return next((folded[name] for name in names if name in folded), "")
-
-
-def _first_key(info: TableInfo) -> tuple[str, ...]:
-    named = _named(list(info.columns), ("id", "key", "uuid", "guid", f"{info.name.casefold()}_id"))
-    return (named or info.columns[0].name,)
 
 
 def _connected(

@@ -111,7 +111,7 @@ numbers, not only for their order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
@@ -128,6 +128,7 @@ from zibaldone.model.job import Job, JobState, NewJob
 from zibaldone.model.pulled import PulledBlock, PulledRow, PulledRun
 from zibaldone.model.query import NO_FILTER, Filter, Query
 from zibaldone.store.upkeep import SourceDefinitions, Upkeep
+from zibaldone.store.upkeep import SourceRecord as SourceRecord  # noqa: PLC0414 - part of this contract too
 
 if TYPE_CHECKING:  # numpy is loaded by the first search, not by the first import
     from zibaldone.model.vector import Vectors
@@ -149,20 +150,6 @@ class SourceCounts:
     last_sync_at_us: int | None
     documents: int
     chunks: int
-
-
-@dataclass(frozen=True, slots=True)
-class SourceRecord:
-    """A source as a caller of its namespace may use it."""
-
-    source_id: int
-    namespace: str
-    name: str
-    kind: str
-    enabled: bool
-    definition: Mapping[str, Any]
-    """As `SourceUpkeep.add` was given it. It holds no passwords."""
-    last_sync_at_us: int | None
 
 
 class Listing:

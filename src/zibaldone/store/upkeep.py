@@ -67,6 +67,20 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceRecord:
+    """A source as a caller of its namespace may use it."""
+
+    source_id: int
+    namespace: str
+    name: str
+    kind: str
+    enabled: bool
+    definition: Mapping[str, Any]
+    """As `SourceUpkeep.add` was given it. It holds no passwords."""
+    last_sync_at_us: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class DocumentText:
     """What chunks are made of."""
 
@@ -81,6 +95,10 @@ class SourceUpkeep(SourceDefinitions, Protocol):
 
     def all(self) -> list[Source]:
         """Every source of every namespace, by id."""
+        ...
+
+    def records(self) -> list[SourceRecord]:
+        """The same without counting what they hold: cheap enough to ask every few seconds."""
         ...
 
     def add(

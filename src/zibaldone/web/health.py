@@ -23,6 +23,9 @@ from zibaldone.errors import DeadlineExceeded, StorageUnavailable, ZibaldoneErro
 from zibaldone.index.sweep import Lag, measured_lag
 from zibaldone.jobs.supervisor import Supervisor
 from zibaldone.limits import HEALTH_SECONDS_MAX, STUCK_SECONDS
+from zibaldone.model.instant import to_iso
+from zibaldone.pull.live import SourceLag
+from zibaldone.pull.metrics import publish
 from zibaldone.store.port import ReadStoreStatus, Store
 from zibaldone.tools.spec import Runtime
 from zibaldone.web.auth import Authenticator
@@ -91,6 +94,8 @@ class Health:
         del receive
         require_effect(await self._authenticator.authenticate(scope), "admin")
         await self._sampler.sample()  # brings the lag up to date
+        if self._runtime.live is not None:
+            publish(self._runtime.live.lags())
         headers = [(b"content-type", CONTENT_TYPE_LATEST.encode())]
         await send_body(scope, send, 200, generate_latest(), headers)
 
@@ -128,7 +133,18 @@ class Health:
             "embedder": self._embedder(),
             "index": self._index(sample),
             **self._vectors(),
+            "sources": self._sources(),
             "background": self._background.status(),
+        }
+
+    def _sources(self) -> Service:
+        """As the task that follows sources saw them last; the store is not asked."""
+        lags = [] if self._runtime.live is None else self._runtime.live.lags()
+        if not lags:
+            return {"status": "off"}
+        return {
+            "status": "late" if any(lag.is_late for lag in lags) else "ok",
+            "sources": [_source(lag) for lag in lags],
         }
 
     def _embedder(self) -> Service:
@@ -231,6 +247,19 @@ class Errand:
         if problem is not None:
             raise problem
         return {"status": "ok", "ms": round(waited_s * 1000, 3)}
+
+
+def _source(lag: SourceLag) -> Service:
+    return {
+        "source": lag.name,
+        "namespace": lag.namespace,
+        "enabled": lag.enabled,
+        "mode": lag.mode,
+        "lag_seconds": None if lag.seconds is None else round(lag.seconds, 3),
+        "last_sync": None if lag.last_sync_at_us is None else to_iso(lag.last_sync_at_us),
+        "is_late": lag.is_late,
+        "problem": lag.problem,
+    }
 
 
 def _read_store(status: ReadStoreStatus) -> Service:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from zibaldone.embed.open import EmbedderSettings, open_embedder
 from zibaldone.embed.port import Embedder
 from zibaldone.embed.watched import Watched
@@ -15,6 +17,7 @@ from zibaldone.jobs.runner import JobRunner
 from zibaldone.keep.pulled import PulledDocuments
 from zibaldone.keep.writing import Preparation
 from zibaldone.pull.job import SYNC, sync_kind
+from zibaldone.pull.live import LiveSources
 from zibaldone.settings import Settings
 from zibaldone.store.open import mirrored, open_store, store_url
 from zibaldone.tools.spec import Runtime
@@ -37,9 +40,11 @@ def build_runtime(settings: Settings) -> Runtime:
             raise
     index = None if embedder is None else IndexWorker(store, embedder)
     preparation = Preparation()
-    kinds = {SYNC: sync_kind(store, PulledDocuments(store, preparation, limits))}
+    pulled = PulledDocuments(store, preparation, limits)
+    kinds = {SYNC: sync_kind(store, pulled)}
     if index is not None:
         kinds[REINDEX] = reindex_kind(store, index)
+    jobs = JobRunner(store, kinds)
     return Runtime(
         store=store,
         limits=limits,
@@ -48,7 +53,9 @@ def build_runtime(settings: Settings) -> Runtime:
         embedder=embedder,
         index=index,
         vector_feed=vector_feed,
-        jobs=JobRunner(store, kinds),
+        jobs=jobs,
+        pulled=pulled,
+        live=LiveSources(store, os.environ, on_added=jobs.wake),
         schedules=() if index is None else (reindex_schedule(),),
         fetcher=Fetcher(
             roots=settings.ingest_roots,

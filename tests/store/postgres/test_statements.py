@@ -37,6 +37,11 @@ UPKEEP = tuple(
 )  # fmt: skip
 OF_A_NAMESPACE = {
     "sources.visible",
+    "sources.records",
+    "sources.record",
+    "sources.named",
+    "sources.is_taken",
+    "sources.add",
     "queue.due",
     "queue.due_apart",
     "postings.stale_segment",

@@ -92,6 +92,9 @@ class SourceUpkeep(_Definitions):
     def all(self) -> list[Source]:
         return [rows.source(row) for row in self._transaction.execute(_SQL["all"])]
 
+    def records(self) -> list[SourceRecord]:
+        return [rows.source_record(row) for row in self._transaction.execute(_SQL["all_records"])]
+
     def set_chunking(self, source_id: int, chunking: Chunking) -> int:
         lock_source_alone(self._transaction, source_id)
         _, stored = self._definition(source_id)

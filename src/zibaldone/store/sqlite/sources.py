@@ -75,6 +75,9 @@ class SourceUpkeep(_Definitions):
     def all(self) -> list[Source]:
         return [rows.source(row) for row in self._raw.execute(_SQL["all"])]
 
+    def records(self) -> list[SourceRecord]:
+        return [rows.source_record(row) for row in self._raw.execute(_SQL["all_records"])]
+
     def set_chunking(self, source_id: int, chunking: Chunking) -> int:
         values = {"source_id": source_id, "chunking": rows.dumps(chunking.as_dict())}
         version: int = self._raw.execute(_SQL["set_chunking"], values).get

@@ -69,6 +69,11 @@ WHERE s.namespace IN (:namespace, '*') ORDER BY s.source_id;
 SELECT source_id, namespace, name, kind, enabled, definition, last_sync_at_us FROM sources
 WHERE namespace IN (:namespace, '*') ORDER BY source_id;
 
+-- name: all_records
+-- Every source of every namespace, as it is defined.
+SELECT source_id, namespace, name, kind, enabled, definition, last_sync_at_us FROM sources
+ORDER BY source_id;
+
 -- name: record
 -- One source, by its id.
 SELECT source_id, namespace, name, kind, enabled, definition, last_sync_at_us FROM sources
