@@ -127,7 +127,7 @@ def _in_force(options: context.Options, chosen: settings.Settings) -> list[Setti
     result = []
     for name, value in _flat(chosen).items():
         variable = settings.ENV_PREFIX + name.upper()
-        if name in ("data", "store") and getattr(options, name) is not None:
+        if name in ("data", "store", "vectors") and getattr(options, name) is not None:
             source = f"option --{name}"
         elif variable in os.environ:
             source = f"environment variable {variable}"
