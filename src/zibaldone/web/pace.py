@@ -50,16 +50,16 @@ class Pace:
             except BaseException:
                 work.close()
                 raise
-        began_s = time.monotonic()
         if key_id != self._last_key_id:
-            self._last_key_id, self._changed_at_s = key_id, began_s
+            self._last_key_id, self._changed_at_s = key_id, time.monotonic()
+        began_cpu_s = time.thread_time()
         try:
             waits_for = work.send(None)
         except StopIteration as done:
             answer: T = done.value
             return answer
         finally:
-            seconds = time.monotonic() - began_s
+            seconds = time.thread_time() - began_cpu_s
             if seconds > LONG_SECONDS:
                 self._pause(key_id, seconds)
         return await resumed(work, waits_for)
