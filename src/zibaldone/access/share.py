@@ -11,6 +11,9 @@ from contextvars import ContextVar
 BACKGROUND = ""
 """The share of work that no caller waits for."""
 
+AUTHENTICATION = "authentication"
+"""The share of reading the API keys: every caller waits for it."""
+
 SHARE: ContextVar[str] = ContextVar("zibaldone_share", default=BACKGROUND)
 """The key id of the caller that the running task works for."""
 
