@@ -14,6 +14,9 @@ BACKGROUND = ""
 AUTHENTICATION = "authentication"
 """The share of reading the API keys: every caller waits for it."""
 
+NO_CALLERS = (BACKGROUND, AUTHENTICATION)
+"""Shares that nobody has to make way for: they are there all the time."""
+
 SHARE: ContextVar[str] = ContextVar("zibaldone_share", default=BACKGROUND)
 """The key id of the caller that the running task works for."""
 
