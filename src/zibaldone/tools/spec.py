@@ -25,6 +25,9 @@ from zibaldone.limits import (
     LONG_ANSWERS,
     LONG_ANSWERS_EXTRA,
     LONG_ANSWERS_PER_KEY,
+    SOURCES,
+    SOURCES_EXTRA,
+    SOURCES_PER_KEY,
     TOOL_REQUEST_BYTES_MAX,
     Limits,
 )
@@ -37,6 +40,10 @@ from zibaldone.store.qdrant.feed import VectorFeed
 
 def long_answer_turns() -> TaskTurns:
     return TaskTurns(Turns(LONG_ANSWERS, per_share=LONG_ANSWERS_PER_KEY, extra=LONG_ANSWERS_EXTRA))
+
+
+def source_turns() -> TaskTurns:
+    return TaskTurns(Turns(SOURCES, per_share=SOURCES_PER_KEY, extra=SOURCES_EXTRA))
 
 
 Answer = dict[str, Any]
@@ -81,6 +88,8 @@ class Runtime:
     """Follows sources that change."""
     long_answers: TaskTurns = field(default_factory=long_answer_turns)
     """Held by a call that reads whole documents, until its answer is sent."""
+    sources: TaskTurns = field(default_factory=source_turns)
+    """Held by a call that reads a file or a page, until its text is stored."""
 
     def wake(self) -> None:
         """Something changed, maybe for the background work too: let it look at once."""
