@@ -139,7 +139,8 @@ class Settings:
     store: str = _setting(
         _text,
         "",
-        "Where documents are kept: a path or sqlite:PATH; default: zibaldone.db in `data`.",
+        "Where documents are kept: a path, sqlite:PATH or postgresql://USER:PASSWORD@HOST/NAME; "
+        "default: zibaldone.db in `data`.",
         is_secret=True,
     )
     sources: dict[str, Any] = _setting(
@@ -153,6 +154,12 @@ class Settings:
         _text,
         "",
         "URL of a replica of the PostgreSQL database in `store`, which all reads go to.",
+        is_secret=True,
+    )
+    vectors: str = _setting(
+        _text,
+        "",
+        "An index for vectors beside the store: qdrant://host:port/collection; none by default.",
         is_secret=True,
     )
     host: str = _setting(_text, "127.0.0.1", "Address to serve on.")

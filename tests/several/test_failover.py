@@ -1,4 +1,4 @@
-"""The short form of `make failover`, and what a commit whose answer was lost is asked for."""
+"""The short form of `make failover`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ BACK_SECONDS_MAX = 30.0
 """Three times what is promised: other tests keep the machine busy."""
 
 
+@pytest.mark.requirement("K1")
 @pytest.mark.timeout(300)
 def test_a_standby_takes_over_under_load_and_nothing_is_lost(tmp_path: Path) -> None:
     outcome = fail_over(1, 2.0, tmp_path, server_count=2)

@@ -94,6 +94,7 @@ def test_fifty_patches_of_one_document_through_three_servers_all_land(
         assert stored["revision"] == PATCHES + 1
 
 
+@pytest.mark.requirement("K1")
 @pytest.mark.timeout(400)
 def test_processes_that_die_under_load_lose_nothing(tmp_path: Path) -> None:
     outcome = storm(20.0, tmp_path)

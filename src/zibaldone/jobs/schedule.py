@@ -130,9 +130,12 @@ class Scheduler:
 
     async def run(self) -> None:
         """Until cancelled."""
-        await self.put()
+        is_put = False
         while True:
             try:
+                if not is_put:
+                    await self.put()
+                    is_put = True
                 await self.tick()
             except ZibaldoneError as error:
                 _log.warning("the schedules wait: %s [%s]", error.message, error.code)

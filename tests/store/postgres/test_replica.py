@@ -13,7 +13,7 @@ import pytest
 
 from tests.drivers.postgres import databases
 from tests.drivers.replicated import ReplicatedPostgres
-from tests.drivers.server import Server
+from tests.drivers.server import Server, parsed, run_cli
 from tests.store.backends import Sqlite
 from tests.store.kept import EVERYTHING, Kept
 from zibaldone.errors import ConfigurationError, StorageUnavailable
@@ -204,6 +204,21 @@ def test_a_primary_that_does_not_answer_is_not_taken_for_one_that_is_down(
         pair.standby.execute("SELECT pg_wal_replay_resume()")
 
 
+def test_doctor_tells_how_the_replica_does(pair: ReplicatedPostgres, tmp_path: Path) -> None:
+    def finding() -> str:
+        environment = {"ZIBALDONE_STORE": pair.url, "ZIBALDONE_READ_STORE": pair.standby_url}
+        report = run_cli("doctor", "--json", data=tmp_path / "data", environment=environment)
+        (found,) = [one for one in parsed(report)["findings"] if one["subject"] == "read store"]
+        return str(found["status"])
+
+    assert finding() == "ok"
+    pair.standby.pause()
+    try:
+        assert finding() == "warn"
+    finally:
+        pair.standby.resume()
+
+
 def test_health_tells_how_the_replica_does(pair: ReplicatedPostgres, tmp_path: Path) -> None:
     def read_store() -> dict[str, Any]:
         answer = server.client.get("/health")
@@ -267,4 +282,22 @@ def test_a_replica_that_was_promoted_is_read_as_the_primary() -> None:
         )
         assert found == ["a", "b"]
         assert status(kept) == "unavailable"
+        store.close()
+
+
+@pytest.mark.timeout(180)
+def test_of_several_hosts_the_one_that_follows_is_read() -> None:
+    with ReplicatedPostgres() as pair:
+        store = PostgresStore(pair.url, Limits(), read_url=pair.url)
+        kept = Kept(store, Limits())
+        kept.create("a")
+        assert is_on_replica(kept)
+        pair.primary.kill()
+        pair.promote()
+        kept.create("b")
+        assert kept.read(lambda reader: reader.documents.get("b")) is not None
+        pair.restore()
+        wait_for(lambda: is_on_replica(kept))
+        kept.create("c")
+        assert kept.read(lambda reader: reader.documents.get("c")) is not None
         store.close()

@@ -40,15 +40,18 @@ class Address:
     """Host and port of the server itself, where the URL leads to a pooler."""
 
     @classmethod
-    def parse(cls, url: str, setting: str = "store") -> Address:
-        """ConfigurationError where the URL is malformed; no message repeats any of it."""
+    def parse(cls, url: str, setting: str = "store", *, is_standby: bool = False) -> Address:
+        """ConfigurationError where the URL is malformed; no message repeats any of it.
+
+        `is_standby`: of several hosts, one that follows is wanted, not the primary.
+        """
         try:
-            return cls._parse(url)
+            return cls._parse(url, "standby" if is_standby else "read-write")
         except ConfigurationError as problem:
             raise ConfigurationError(f"{setting}: {problem.message}") from None
 
     @classmethod
-    def _parse(cls, url: str) -> Address:
+    def _parse(cls, url: str, of_several: str) -> Address:
         url, own = _own_parameters(url)
         connections_max = _connections_max(own.get("connections_max"))
         try:
@@ -62,7 +65,8 @@ class Address:
         if not all(port.isdecimal() for port in ports.split(",") if port):
             raise _malformed()
         given = {name: value for name, value in given.items() if value is not None}
-        parameters = {**_DEFAULTS, **_of_several(given), **given, "client_encoding": "utf8"}
+        chosen = _of_several(given, of_several)
+        parameters = {**_DEFAULTS, **chosen, **given, "client_encoding": "utf8"}
         return cls(parameters, connections_max, direct)
 
     @property
@@ -72,7 +76,8 @@ class Address:
             return self
         kept = {name: value for name, value in self.parameters.items() if name != "hostaddr"}
         given = {**kept, **self.direct_parameters}
-        return replace(self, parameters={**_of_several(given), **given}, direct_parameters={})
+        chosen = _of_several(given, "read-write")
+        return replace(self, parameters={**chosen, **given}, direct_parameters={})
 
     @property
     def description(self) -> str:
@@ -86,10 +91,10 @@ class Address:
         return text.replace(password, "***") if password else text
 
 
-def _of_several(given: dict[str, Any]) -> dict[str, str]:
-    """Of several hosts, whichever is the primary."""
+def _of_several(given: dict[str, Any], kind: str) -> dict[str, str]:
+    """Of several hosts, whichever is of the kind."""
     hosts = str(given.get("host") or given.get("hostaddr") or "")
-    return {"target_session_attrs": "read-write"} if "," in hosts else {}
+    return {"target_session_attrs": kind} if "," in hosts else {}
 
 
 def _own_parameters(url: str) -> tuple[str, dict[str, str]]:

@@ -69,7 +69,13 @@ _AT_CONNECTING: tuple[tuple[re.Pattern[str], _Made], ...] = tuple(
             ),
         ),
         (
-            "session is (not )?read-only|hot standby",
+            "server is not in hot standby mode",
+            lambda place, _: StorageUnavailable(
+                f"None of the servers of {place} is a standby at present."
+            ),
+        ),
+        (
+            "session is read-only|server is in hot standby mode",
             lambda place, _: StorageUnavailable(
                 f"None of the servers of {place} takes writes at present: a standby has not taken "
                 "over yet, or the primary cannot be reached. Try again."

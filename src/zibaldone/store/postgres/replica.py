@@ -228,6 +228,7 @@ class Replica:
                 if has_all:
                     return True
                 if has_all is None:
+                    raw.close()  # of several hosts another may be a standby now
                     message = "The read store follows no primary; reads go to the store."
                     self._rest("unavailable", message)
                     return False

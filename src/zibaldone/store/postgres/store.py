@@ -122,7 +122,9 @@ class PostgresStore:
         self._connections = Connections(self._address)
         readers, writers = _turns(self._address.connections_max)
         self._replica = (
-            Replica(Address.parse(read_url, "read_store"), self._address) if read_url else None
+            Replica(Address.parse(read_url, "read_store", is_standby=True), self._address)
+            if read_url
+            else None
         )
         self._readers = Readers(self._connections, readers, self._replica)
         self._writers = Writers(
