@@ -57,7 +57,7 @@ _OUTCOMES = {
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "store_engine" not in metafunc.fixturenames:
+    if "store_engine" not in metafunc.fixturenames or _names_its_engines(metafunc):
         return
     marker = metafunc.definition.get_closest_marker("engine")
     if marker is not None:
@@ -67,6 +67,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     )
     if chosen != [engines.DEFAULT]:
         metafunc.parametrize("store_engine", chosen, indirect=True, scope="module")
+
+
+def _names_its_engines(metafunc: pytest.Metafunc) -> bool:
+    """Whether a parameter of the test, or of a fixture of it, is the engine of what it opens."""
+    marks = metafunc.definition.iter_markers("parametrize")
+    own = [mark.args[1] for mark in marks if len(mark.args) > 1]
+    fixtures = [fixture.params for known in metafunc._arg2fixturedefs.values() for fixture in known]
+    return any(values and {*map(str, values)} <= {*engines.ENGINES} for values in (*own, *fixtures))
 
 
 @pytest.fixture(scope="module")

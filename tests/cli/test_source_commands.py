@@ -20,8 +20,6 @@ from tests.drivers.pulled import ROWS, connected, make_posts, posts_toml
 from tests.drivers.server import COMMAND, Server, clean_environment, run_cli
 from tests.store.backends import BACKENDS, Backend
 
-pytestmark = pytest.mark.engine("sqlite", reason="each test names its engines itself")
-
 COUNTS = ("created", "updated", "deleted", "unchanged", "failed")
 
 

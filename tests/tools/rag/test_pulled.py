@@ -27,8 +27,6 @@ from tests.drivers.pulled import (
 from tests.drivers.rag import SEARCHES, asking, docs_of, wait_until_indexed
 from tests.store.backends import BACKENDS
 
-pytestmark = pytest.mark.engine("sqlite", reason="each test names its engines itself")
-
 JOB_ID = re.compile(r"sync-\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z")
 HOSTILE = [
     "plain",

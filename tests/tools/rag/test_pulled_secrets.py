@@ -18,8 +18,6 @@ from tests.drivers.rag import SEARCHES, asking
 from tests.drivers.server import run_cli
 from tests.store.backends import BACKENDS
 
-pytestmark = pytest.mark.engine("sqlite", reason="each test names its engines itself")
-
 PASSWORD = "sesame/open:you@once"
 
 
