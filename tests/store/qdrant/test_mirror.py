@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -26,8 +29,10 @@ from zibaldone.store.qdrant.address import Address
 from zibaldone.store.qdrant.feed import FeedState, VectorFeed
 from zibaldone.store.qdrant.index import QdrantIndex
 from zibaldone.store.sqlite.mirrors import MirrorUpkeep as SqliteMirrors
+from zibaldone.store.upkeep import Upkeep
 
 Floats = npt.NDArray[np.float32]
+HANG_SECONDS_MAX = 30.0
 
 
 @pytest.fixture(params=BACKENDS)
@@ -238,6 +243,20 @@ class TestFailures:
         finally:
             case.mirrored.close()
 
+    def test_one_that_hangs_is_not_waited_for(self, backend: Backend) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            case = Case(backend, f"qdrant://127.0.0.1:{silent.getsockname()[1]}")
+            try:
+                started_s = time.monotonic()
+                with pytest.raises(VectorsUnavailable, match="timed out"):
+                    case.drain()
+                assert time.monotonic() - started_s < HANG_SECONDS_MAX
+                case.vectors.create("a", A[None])
+                assert not case.index.is_usable
+                assert case.hits(near(A)) == ["a"]
+            finally:
+                case.mirrored.close()
+
     def test_what_was_written_meanwhile_is_taken_over_when_it_is_back(
         self, case: Case, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -263,7 +282,6 @@ class TestFailures:
         assert asyncio.run(case.feed.pending()) == 1
         monkeypatch.setattr(case.index, "_clients", clients)
         case.drain()
-        monkeypatch.setattr(case.index, "_resting_until_s", 0.0)
         assert case.state().points == 2
         assert case.by_qdrant(near(B)) == ["b", "a"]
         assert case.kept.read(lambda reader: reader.vectors.coverage(MODEL)).note == ""
@@ -315,9 +333,7 @@ class TestFailures:
         (key,) = case.vectors.search(C, 1)
         assert key[1] == pytest.approx(1.0, abs=0.01)
 
-    def test_a_collection_that_was_lost_is_filled_anew(
-        self, case: Case, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_collection_that_was_lost_is_filled_anew(self, case: Case) -> None:
         for name, row in (("a", A), ("b", B)):
             case.vectors.create(name, row[None])
         case.drain()
@@ -326,7 +342,6 @@ class TestFailures:
         assert case.hits(near(B)) == ["b", "a"]
         assert case.asked == 0
         case.drain()
-        monkeypatch.setattr(case.index, "_resting_until_s", 0.0)
         assert case.by_qdrant(near(B)) == ["b", "a"]
 
     def test_rebuilding(self, case: Case) -> None:
@@ -341,6 +356,29 @@ class TestFailures:
 
 
 class TestProcesses:
+    def test_vectors_that_are_being_stored_when_it_begins(self, case: Case) -> None:
+        """Their transaction does not know of it yet, and what it reads is not committed."""
+        case.vectors.create("a", A[None])
+        begun, over = threading.Event(), threading.Event()
+
+        def store_slowly(work: Upkeep) -> None:
+            work.vectors.put(case.vectors.model_id, [*case.vectors.by_key], B[None])
+            begun.set()
+            over.wait(HANG_SECONDS_MAX)
+
+        storing = threading.Thread(target=case.kept.upkeep, args=(store_slowly,))
+        storing.start()
+        assert begun.wait(HANG_SECONDS_MAX)
+        filling = threading.Thread(target=case.drain)
+        filling.start()
+        filling.join(1.0)
+        over.set()
+        storing.join(HANG_SECONDS_MAX)
+        filling.join(HANG_SECONDS_MAX)
+        case.drain()
+        ((_, cosine),) = case.index.search(B, 1, EVERYTHING, NO_FILTER)
+        assert cosine == pytest.approx(1.0, abs=0.01)
+
     def test_a_restart_goes_on_where_it_was(self, backend: Backend, tmp_path: Path) -> None:
         url = f"qdrant:{tmp_path / 'qdrant'}"
         first = Case(backend, url)

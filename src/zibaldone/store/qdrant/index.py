@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import threading
-import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any, TypeVar
@@ -27,9 +26,6 @@ _POINTS = UUID("6f1f0a52-5d0a-5c11-9a3e-0b6f3f2c7d41")
 
 _QUERY_SECONDS_MAX = 2
 _WRITE_SECONDS_MAX = 60
-_REST_SECONDS = 5.0
-"""After a failure searches do without it for so long, instead of waiting for it each time."""
-
 _POINTS_PER_REQUEST = 256
 _LIST_MIN = 128
 """What its graph keeps in mind on the way (`hnsw_ef`), or twice what is asked for."""
@@ -51,7 +47,6 @@ class QdrantIndex:
         self._collection = f"{address.collection}-{digest}"
         self._clients: tuple[Any, Any] | None = None
         self._models: Any = None
-        self._resting_until_s = 0.0
         self._lock = threading.Lock()
 
     @property
@@ -65,8 +60,9 @@ class QdrantIndex:
 
     @property
     def is_usable(self) -> bool:
-        """Whether a search should try it."""
-        return self._clients is not None and time.monotonic() >= self._resting_until_s
+        """Whether a search should try it. After a failure the feed finds out first: no search waits
+        for a server that hangs, but those that were the first to notice."""
+        return self.is_connected and self.problem is None
 
     def connect(self) -> None:
         """Import its library, which takes a second, and see whether it answers."""
@@ -197,7 +193,6 @@ class QdrantIndex:
             except Exception as problem:
                 reason = (str(problem).splitlines() or [""])[0] or type(problem).__name__
                 self.problem = f"{self.address.description} cannot be used: {reason[:200]}"
-                self._resting_until_s = time.monotonic() + _REST_SECONDS
                 raise VectorsUnavailable(self.problem) from problem
         self.problem = None
         return result
