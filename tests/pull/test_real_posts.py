@@ -16,7 +16,8 @@ from bs4 import BeautifulSoup
 from tests.pull.databases import SqliteFile
 from tests.pull.pulling import Pulling, counts
 from zibaldone.limits import Limits
-from zibaldone.pull.reflect import proposal, tables
+from zibaldone.pull.propose import proposal
+from zibaldone.pull.reflect import tables
 from zibaldone.store.open import open_store
 
 _WORD = re.compile(r"\w+")
