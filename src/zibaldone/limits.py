@@ -154,6 +154,15 @@ BATCH_SMALL_ANSWER_BYTES = 8 * KIB
 """An answer up to here is sent even if a JSON-RPC batch has no room left: a write has happened, and
 its caller must learn it."""
 
+BATCHES = 16
+"""JSON-RPC batches that are answered at once: each holds its answer until it is whole."""
+
+BATCHES_PER_KEY = 2
+"""The same for one key, and one while others are about; its others wait, within their time."""
+
+BATCHES_EXTRA = 16
+"""Further ones, for keys of which none is answered."""
+
 DOCUMENT_ID_BYTES_MAX = 1024
 """An id must fit an index key, a URL and a file path."""
 
@@ -641,6 +650,16 @@ CONVERT_USES_MAX = 50
 CONVERT_IDLE_SECONDS_MAX = 60.0
 """After this an unused converter process ends and gives back its memory."""
 
+SOURCES = 8
+"""Files and pages that are in memory at once, to be converted and stored: `ingest_bytes_max` each.
+A request of fifty bytes can ask for one."""
+
+SOURCES_PER_KEY = 4
+"""The same for one key, and one while others are about; its others wait before they are read."""
+
+SOURCES_EXTRA = 4
+"""Further ones, for keys that have none."""
+
 SOURCE_CHARS_MAX = 8 * KIB
 """The path or URL of a file to ingest; systems and servers take about half of it."""
 
@@ -786,6 +805,9 @@ SYNC_DELETE_BATCH = 200
 
 SYNC_CONCURRENCY = 2
 """Syncs that run at the same time, in all processes: each is one thread and one snapshot."""
+
+SYNC_KEPT_SECONDS = 86_400.0
+"""How long a sync that is done can be looked at: a source that is polled makes many."""
 
 SYNC_LEASE_SECONDS = 60.0
 """A sync whose process died is taken up by another after this time."""

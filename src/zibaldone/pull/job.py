@@ -8,7 +8,7 @@ from typing import Any
 from zibaldone.errors import Conflict, InvalidArgument, SourceUnavailable
 from zibaldone.jobs.runner import JobContext, JobFailed, JobKind
 from zibaldone.jobs.schedule import new_schedule
-from zibaldone.limits import SYNC_CONCURRENCY, SYNC_LEASE_SECONDS
+from zibaldone.limits import SYNC_CONCURRENCY, SYNC_KEPT_SECONDS, SYNC_LEASE_SECONDS
 from zibaldone.model.instant import now_us
 from zibaldone.model.job import NewJob, Schedule
 from zibaldone.model.source import PULLED, SourceDefinition
@@ -116,4 +116,9 @@ def sync_kind(
             raise
         return result.as_dict()
 
-    return JobKind(handle, concurrency=SYNC_CONCURRENCY, lease_seconds=SYNC_LEASE_SECONDS)
+    return JobKind(
+        handle,
+        concurrency=SYNC_CONCURRENCY,
+        lease_seconds=SYNC_LEASE_SECONDS,
+        keep_done_seconds=SYNC_KEPT_SECONDS,
+    )
