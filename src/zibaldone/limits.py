@@ -154,6 +154,15 @@ BATCH_SMALL_ANSWER_BYTES = 8 * KIB
 """An answer up to here is sent even if a JSON-RPC batch has no room left: a write has happened, and
 its caller must learn it."""
 
+BATCHES = 16
+"""JSON-RPC batches that are answered at once: each holds its answer until it is whole."""
+
+BATCHES_PER_KEY = 2
+"""The same for one key, and one while others are about; its others wait, within their time."""
+
+BATCHES_EXTRA = 16
+"""Further ones, for keys of which none is answered."""
+
 DOCUMENT_ID_BYTES_MAX = 1024
 """An id must fit an index key, a URL and a file path."""
 
@@ -641,6 +650,16 @@ CONVERT_USES_MAX = 50
 CONVERT_IDLE_SECONDS_MAX = 60.0
 """After this an unused converter process ends and gives back its memory."""
 
+SOURCES = 8
+"""Files and pages that are in memory at once, to be converted and stored: `ingest_bytes_max` each.
+A request of fifty bytes can ask for one."""
+
+SOURCES_PER_KEY = 4
+"""The same for one key, and one while others are about; its others wait before they are read."""
+
+SOURCES_EXTRA = 4
+"""Further ones, for keys that have none."""
+
 SOURCE_CHARS_MAX = 8 * KIB
 """The path or URL of a file to ingest; systems and servers take about half of it."""
 
@@ -798,6 +817,9 @@ REFETCH_ROWS_MAX = 100
 
 REFETCH_PLAN_SECONDS_MAX = 60.0
 """How long it is remembered what columns a table has; one that is gone is noticed at once."""
+
+REFETCH_IDLE_SECONDS_MAX = 30.0
+"""How long a connection to a source is kept for the next row that is read again."""
 
 REFETCH_BYTES_MAX = 1 * MIB
 """The same in bytes of JSON."""

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from zibaldone.access.share import BACKGROUND, SHARE
+from zibaldone.access.share import NO_CALLERS, SHARE
 from zibaldone.access.turns import (
     LONG_SECONDS,
     REST_SECONDS_MAX,
@@ -96,9 +96,10 @@ def test_fewer_while_others_are_about() -> None:
     assert turns.take(MUCH_LATER) == ("a", "a1")
 
 
-def test_background_work_does_not_count_as_others() -> None:
+@pytest.mark.parametrize("share", NO_CALLERS)
+def test_what_no_caller_asked_for_does_not_count_as_others(share: str) -> None:
     turns: Turns[str] = Turns(4, per_share=3, beside_others=1)
-    turns.add(BACKGROUND, "upkeep")
+    turns.add(share, "upkeep")
     served(turns, 1)
     turns.add("a", "a0")
     turns.add("a", "a1")

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx2 as httpx
 import pytest
 
 from tests.drivers.keys import Key, create_key
 from tests.drivers.server import Server
+from tests.hostile.peers import resident_mib
 
 LARGE = "".join(f"word{number % 5_000} and some more of it. " for number in range(330_000))
 """Close to the largest document there may be."""
@@ -63,13 +66,13 @@ class Shared:
 
 
 @pytest.fixture
-def shared(tmp_path: Path) -> Iterator[Shared]:
+def shared(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Shared]:
     data, files = tmp_path / "data", tmp_path / "files"
     files.mkdir()
     (files / "endless.html").write_text(ENDLESS_PAGE)
     (files / "short.html").write_text("<h1>Title</h1><p>text</p>")
     a, b = create_key(data, "--namespace", "a"), create_key(data, "--namespace", "b")
-    environment = {"ZIBALDONE_INGEST_ROOTS": str(files)}
+    environment = {"ZIBALDONE_INGEST_ROOTS": str(files), **getattr(request, "param", {})}
     with Server(data, environment=environment) as server:
         yield Shared(server, a, b, files)
 
@@ -104,3 +107,80 @@ def test_conversions_leave_one_to_others(shared: Shared) -> None:
         answer = client.post("/ingest", json={"source": source, "path": "mine"})
         assert answer.status_code in (200, 201), answer.text
         assert time.perf_counter() - started_s < 25
+
+
+def test_long_lists_of_one_key_do_not_fill_the_event_loop(shared: Shared) -> None:
+    """Each takes tens of milliseconds, and all that had arrived were answered before anybody's."""
+    tags = [f"{number}{'y' * 150}" for number in range(60)]
+    with shared.client(shared.a) as client:
+        for number in range(100):
+            given = {"path": f"x/{number}", "content": "x", "title": "t" * 1_000, "tags": tags}
+            assert client.post("/documents", json=given).status_code == 201
+    answered: Counter[str] = Counter()
+
+    def lists(client: httpx.Client, number: int) -> None:
+        if number % 2:
+            client.get("/documents?limit=100")
+        else:
+            message = {"jsonrpc": "2.0", "id": 1, "method": "resources/list"}
+            headers = {"mcp-protocol-version": "2025-03-26"}
+            client.post("/mcp", json=[message], headers=headers)
+        answered["a"] += 1
+
+    with shared.client(shared.b) as client:
+        assert client.get("/documents/none").status_code == 404
+        with shared.flooded(40, lists):
+            before = answered["a"]
+            for _ in range(20):
+                assert client.get("/documents/none").status_code == 404
+            during = answered["a"] - before
+    assert during < 20 * 10  # it was 40 for each of ours, and many more for the first
+
+
+def test_files_of_one_key_do_not_fill_the_memory(shared: Shared) -> None:
+    """What waits to be converted is not read yet."""
+    source = shared.files / "large.html"
+    source.write_text("<div><p>word " * 1_200_000)
+
+    def ingest(client: httpx.Client, number: int) -> None:
+        client.post("/ingest", json={"source": str(source), "path": f"x/{number}"})
+
+    with shared.flooded(60, ingest), shared.client(shared.b) as client:
+        for number in range(20):
+            assert resident_mib(shared.server) < 500
+            given = {"path": f"small/{number}", "content": "a line"}
+            assert client.post("/documents", json=given).status_code == 201
+            time.sleep(0.1)
+
+
+@pytest.mark.parametrize("shared", [{"ZIBALDONE_TOOL_SECONDS_MAX": "8"}], indirect=True, ids=[""])
+def test_batches_of_one_key_wait_for_each_other(shared: Shared) -> None:
+    """Each holds megabytes of answers until it is whole."""
+    ping = [{"jsonrpc": "2.0", "id": 1, "method": "ping"}]
+    headers = {"mcp-protocol-version": "2025-03-26"}
+    ended: list[str] = []
+
+    def send(name: str, key: Key, batch: list[dict[str, Any]]) -> None:
+        with shared.client(key) as client:
+            assert client.post("/mcp-all", json=batch, headers=headers).status_code == 200
+        ended.append(name)
+
+    arguments = {"source": str(shared.files / "endless.html"), "path": "x"}
+    slow = {"name": "ingest_document", "arguments": arguments}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": slow}
+    threads = [
+        threading.Thread(target=send, args=(f"slow {number}", shared.a, [message]))
+        for number in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    time.sleep(2)  # until both are about it
+    threads.append(threading.Thread(target=send, args=("ping", shared.a, ping)))
+    threads[-1].start()
+    send("other's ping", shared.b, ping)
+    time.sleep(1)
+    meanwhile = list(ended)
+    for thread in threads:
+        thread.join()
+    assert meanwhile == ["other's ping"]
+    assert sorted(ended) == ["other's ping", "ping", "slow 0", "slow 1"]

@@ -283,6 +283,17 @@ class Site(BaseHTTPRequestHandler):
     def small(self) -> None:
         self.answer(200, gzip.compress(b"unpacked"), Content_Encoding="gzip")
 
+    def layered(self) -> None:
+        """A layer that ends at once, and much after it."""
+        inner = gzip.compress(b"text") + bytes(5_000_000)
+        self.answer(200, gzip.compress(inner), Content_Encoding="gzip, gzip")
+
+    def more(self) -> None:
+        self.answer(200, gzip.compress(b"text") + bytes(BYTES_MAX), Content_Encoding="gzip")
+
+    def half(self) -> None:
+        self.answer(200, gzip.compress(b"unpacked")[:-4], Content_Encoding="gzip")
+
     def broken(self) -> None:
         self.answer(200, b"not gzip", Content_Encoding="gzip")
 
@@ -414,6 +425,15 @@ class TestUrl:
     def test_exactly_as_large_as_allowed(self, site: Running) -> None:
         assert len(fetch(f"{site.url}/full", hosts=(site.host,)).data) == BYTES_MAX
 
+    def test_layers_of_compression_are_not_undone(self, site: Running) -> None:
+        """Half a megabyte of them kept the event loop for a minute."""
+        with pytest.raises(InvalidArgument, match="gzip, gzip"):
+            fetch(f"{site.url}/layered", hosts=(site.host,))
+
+    def test_what_follows_the_end_of_the_compressed_counts(self, site: Running) -> None:
+        with pytest.raises(PayloadTooLarge):
+            fetch(f"{site.url}/more", hosts=(site.host,))
+
     def test_compression_is_undone(self, site: Running) -> None:
         assert fetch(f"{site.url}/small", hosts=(site.host,)).data == b"unpacked"
 
@@ -423,7 +443,7 @@ class TestUrl:
             fetch(f"{site.url}/{path}", hosts=(site.host,), seconds_max=1.0)
         assert len(site.asked) == 1
 
-    @pytest.mark.parametrize("path", ["broken", "cut"])
+    @pytest.mark.parametrize("path", ["broken", "half", "cut"])
     def test_a_broken_answer(self, site: Running, path: str) -> None:
         with pytest.raises(InvalidArgument, match="cannot be read"):
             fetch(f"{site.url}/{path}", hosts=(site.host,))

@@ -11,6 +11,12 @@ from contextvars import ContextVar
 BACKGROUND = ""
 """The share of work that no caller waits for."""
 
+AUTHENTICATION = "authentication"
+"""The share of reading the API keys: every caller waits for it."""
+
+NO_CALLERS = (BACKGROUND, AUTHENTICATION)
+"""Shares that nobody has to make way for: they are there all the time."""
+
 SHARE: ContextVar[str] = ContextVar("zibaldone_share", default=BACKGROUND)
 """The key id of the caller that the running task works for."""
 

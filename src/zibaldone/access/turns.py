@@ -22,7 +22,7 @@ from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from zibaldone.access.share import BACKGROUND, current_share
+from zibaldone.access.share import NO_CALLERS, current_share
 
 T = TypeVar("T")
 
@@ -178,7 +178,7 @@ class Turns(Generic[T]):
         return any(
             share.is_busy or now_s - share.ended_s < _PRESENT_SECONDS
             for other, share in self._shares.items()
-            if other not in (name, BACKGROUND)
+            if other != name and other not in NO_CALLERS
         )
 
     def _forget_idle(self) -> None:

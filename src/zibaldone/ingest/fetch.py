@@ -11,9 +11,11 @@ import errno
 import os
 import re
 import stat
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import urlsplit
@@ -28,7 +30,7 @@ from zibaldone.errors import (
     NotFound,
     PayloadTooLarge,
 )
-from zibaldone.limits import FETCH_REDIRECTS_MAX, MIB, SOURCE_CHARS_MAX
+from zibaldone.limits import ECHO_CHARS_MAX, FETCH_REDIRECTS_MAX, MIB, SOURCE_CHARS_MAX
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]+):", re.IGNORECASE)  # two letters: C:\ is a drive
 _ALLOWED_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?", re.IGNORECASE)
@@ -146,10 +148,13 @@ class Fetcher:
                 setting="ingest_hosts",
             )
         httpx = extras.require("ingest", "httpx2")
-        headers = {"User-Agent": f"zibaldone/{__version__}"}
+        headers = {"User-Agent": f"zibaldone/{__version__}", "Accept-Encoding": "gzip"}
         try:
             url = httpx.URL(source)
-            async with httpx.AsyncClient(timeout=self.seconds_max, headers=headers) as client:
+            self._refuse_url(url)
+            async with httpx.AsyncClient(
+                timeout=self.seconds_max, headers=headers, verify=await _certificates()
+            ) as client:
                 for _ in range(FETCH_REDIRECTS_MAX + 1):
                     self._refuse_url(url)
                     async with client.stream("GET", url, follow_redirects=False) as response:
@@ -195,13 +200,18 @@ class Fetcher:
             )
         with suppress(KeyError, ValueError):
             self._refuse_larger(int(response.headers["Content-Length"]))
-        data = bytearray()
-        async for piece in response.aiter_bytes():
-            self._refuse_larger(len(data) + len(piece))
-            data += piece
+        packing = _packing(response.headers.get("Content-Encoding", ""))
+        received = bytearray()
+        async for piece in response.aiter_raw():
+            self._refuse_larger(len(received) + len(piece))
+            received += piece
+        data = bytes(received)
+        if packing is not None:
+            data = await asyncio.to_thread(_unpacked, data, packing, self.bytes_max + 1)
+            self._refuse_larger(len(data))
         url = response.url
         return Fetched(
-            data=bytes(data),
+            data=data,
             name=url.path.rpartition("/")[2] or url.host,
             mime=response.headers.get("Content-Type"),
             origin=str(url.copy_with(fragment=None)),
@@ -212,6 +222,49 @@ class Fetcher:
             raise PayloadTooLarge(
                 f"The source has more than {self.bytes_max / MIB:g} MiB.", bytes_max=self.bytes_max
             )
+
+
+async def _certificates() -> Any:
+    """Those of the system, read once and in a thread: it takes tens of milliseconds."""
+    return await asyncio.to_thread(_read_certificates)
+
+
+@cache
+def _read_certificates() -> Any:
+    return extras.require("ingest", "httpx2").create_ssl_context()
+
+
+def _packing(encoding: str) -> int | None:
+    """How an answer is packed, as zlib says it; None: not at all.
+
+    The client's own unpacking would run on the event loop, takes layer upon layer, and keeps
+    whatever follows the end of one: half a megabyte can take a minute.
+    """
+    encoding = encoding.strip().lower()
+    if encoding in ("", "identity"):
+        return None
+    if encoding in ("gzip", "x-gzip"):
+        return zlib.MAX_WBITS | 16
+    raise InvalidArgument(
+        f"The answer is packed as {encoding[:ECHO_CHARS_MAX]!r}; only gzip is read.", field="source"
+    )
+
+
+def _unpacked(data: bytes, packing: int, bytes_max: int) -> bytes:
+    unpacking = zlib.decompressobj(packing)
+    try:
+        unpacked = unpacking.decompress(data, bytes_max)
+    except zlib.error as error:
+        raise _damaged(str(error)) from None
+    if not unpacking.eof and len(unpacked) < bytes_max:
+        raise _damaged("it is cut short")
+    return unpacked
+
+
+def _damaged(why: str) -> InvalidArgument:
+    return InvalidArgument(
+        f"The URL cannot be read: its answer is damaged ({why}).", field="source"
+    )
 
 
 def _path_of_file_url(source: str) -> Path:

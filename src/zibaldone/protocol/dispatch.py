@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 
@@ -32,9 +33,11 @@ from zibaldone.tools.spec import Call
 _log = logging.getLogger("zibaldone.protocol")
 
 Envelope = dict[str, Any]
+Dispatched = tuple[Envelope, int]
+Run = Callable[[Coroutine[Any, Any, Dispatched]], Awaitable[Dispatched]]
 
 
-async def dispatch(request: Request) -> tuple[Envelope, int]:
+async def dispatch(request: Request) -> Dispatched:
     """Always a whole envelope: whatever fails, it fails before the first byte is framed."""
     request_id = request.message.id
     try:
@@ -53,11 +56,12 @@ async def dispatch(request: Request) -> tuple[Envelope, int]:
 
 
 async def dispatch_batch(
-    values: list[Any], version: Version, surface: Surface, call: Call
+    values: list[Any], version: Version, surface: Surface, call: Call, run: Run | None = None
 ) -> list[orjson.Fragment]:
     """Arrays of messages, in the one revision that has them: an envelope for each request.
 
-    Together they have the time of one call, and one answer's bytes.
+    Together they have the time of one call, and one answer's bytes. `run` awaits each of them when
+    it may begin.
     """
     if not version.batches:
         raise ProtocolError(INVALID_REQUEST, f"{version.name} has no batches.")
@@ -79,7 +83,8 @@ async def dispatch_batch(
             continue
         request_bytes = _size_bytes(value, call.request_bytes)
         part = replace(call, deadline_s=deadline_s, request_bytes=request_bytes)
-        envelope, _ = await dispatch(Request(message, version, surface, part))
+        work = dispatch(Request(message, version, surface, part))
+        envelope, _ = await (work if run is None else run(work))
         answers.add(envelope, message.id)
         await asyncio.sleep(0)  # many are answered without waiting: others have their turn between
     return answers.envelopes

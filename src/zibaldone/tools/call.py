@@ -112,11 +112,11 @@ async def _within(seconds_max: float, work: Coroutine[Any, Any, R]) -> R:
         answer: R = done.value
         return answer
     async with asyncio.timeout(seconds_max):
-        return await _resumed(work, waits_for)
+        return await resumed(work, waits_for)
 
 
 @types.coroutine
-def _resumed(work: Coroutine[Any, Any, R], waits_for: Any) -> Generator[Any, Any, R]:
+def resumed(work: Coroutine[Any, Any, R], waits_for: Any) -> Generator[Any, Any, R]:
     """The rest of a coroutine that was started by hand and waits for something."""
     while True:
         try:

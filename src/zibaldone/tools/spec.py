@@ -25,6 +25,9 @@ from zibaldone.limits import (
     LONG_ANSWERS,
     LONG_ANSWERS_EXTRA,
     LONG_ANSWERS_PER_KEY,
+    SOURCES,
+    SOURCES_EXTRA,
+    SOURCES_PER_KEY,
     TOOL_REQUEST_BYTES_MAX,
     Limits,
 )
@@ -32,10 +35,15 @@ from zibaldone.model.document import Document
 from zibaldone.model.job import Schedule
 from zibaldone.pull.live import LiveSources
 from zibaldone.store.port import Reader, Store
+from zibaldone.store.qdrant.feed import VectorFeed
 
 
 def long_answer_turns() -> TaskTurns:
     return TaskTurns(Turns(LONG_ANSWERS, per_share=LONG_ANSWERS_PER_KEY, extra=LONG_ANSWERS_EXTRA))
+
+
+def source_turns() -> TaskTurns:
+    return TaskTurns(Turns(SOURCES, per_share=SOURCES_PER_KEY, extra=SOURCES_EXTRA))
 
 
 Answer = dict[str, Any]
@@ -68,6 +76,8 @@ class Runtime:
     """None where there is no embedding model: keyword search only."""
     index: IndexWorker | None = None
     """Keeps vectors in step; None where there is no embedding model."""
+    vector_feed: VectorFeed | None = None
+    """Keeps an index of vectors beside the store in step; None where there is none."""
     jobs: JobRunner | None = None
     """Runs jobs of other kinds than vectors."""
     schedules: Sequence[Schedule] = ()
@@ -78,6 +88,8 @@ class Runtime:
     """Follows sources that change."""
     long_answers: TaskTurns = field(default_factory=long_answer_turns)
     """Held by a call that reads whole documents, until its answer is sent."""
+    sources: TaskTurns = field(default_factory=source_turns)
+    """Held by a call that reads a file or a page, until its text is stored."""
 
     def wake(self) -> None:
         """Something changed, maybe for the background work too: let it look at once."""

@@ -6,6 +6,7 @@ is served, as the operator.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import logging
 import time
@@ -16,6 +17,7 @@ from zibaldone.access.decide import require_profile
 from zibaldone.access.key import ApiKey, secret_hash
 from zibaldone.access.loopback import is_loopback
 from zibaldone.access.principal import LOCAL, Principal, Tenant
+from zibaldone.access.share import AUTHENTICATION, SHARE
 from zibaldone.errors import InsufficientScope, NotFound, Unauthenticated
 from zibaldone.model.instant import now_us
 from zibaldone.store.port import Store
@@ -51,6 +53,7 @@ class Authenticator:
         self._catalogue = catalogue
         self._keys: dict[bytes, ApiKey] = {}
         self._read_at_s = float("-inf")
+        self._reading: asyncio.Task[None] | None = None
 
     async def authenticate(self, scope: HttpScope, profile: Profile | None = None) -> Principal:
         """The caller, or Unauthenticated. Called before the body is read or anything is parsed."""
@@ -78,7 +81,7 @@ class Authenticator:
     async def _principal(self, scope: HttpScope, profile: Profile | None) -> Principal:
         keys = self._keys
         if time.monotonic() - self._read_at_s > _KEYS_FRESH_SECONDS:
-            keys = await self._read_keys()
+            keys = await self._fresh_keys()
         if not keys and self._rules.verify_token is None:
             if TOKEN_KEY in scope:
                 raise Unauthenticated("This URL is not valid.")
@@ -112,13 +115,28 @@ class Authenticator:
             return principal
         return replace(principal, tools=self._catalogue.tools_of(principal.profiles))
 
-    async def _read_keys(self) -> dict[bytes, ApiKey]:
+    async def _fresh_keys(self) -> dict[bytes, ApiKey]:
+        """The keys as they were a second ago or later. All who ask at a time share one read."""
+        asked_s = time.monotonic()
+        while asked_s - self._read_at_s > _KEYS_FRESH_SECONDS:
+            if self._reading is None:
+                self._reading = asyncio.create_task(self._read_keys())
+                self._reading.add_done_callback(self._end_reading)
+            await asyncio.shield(self._reading)
+        return self._keys
+
+    def _end_reading(self, reading: asyncio.Task[None]) -> None:
+        self._reading = None
+        if not reading.cancelled():
+            reading.exception()  # maybe nobody waits any more who would be told
+
+    async def _read_keys(self) -> None:
         """All keys, also ended ones: after a key was revoked, keys are still required."""
+        SHARE.set(AUTHENTICATION)
         began_s = time.monotonic()
         keys = await self._store.read(Tenant(), lambda reader: reader.api_keys.all(), is_small=True)
         self._keys = {key.secret_hash: key for key in keys}
         self._read_at_s = began_s  # what was revoked while it was read may be missing
-        return self._keys
 
 
 def _refusal(

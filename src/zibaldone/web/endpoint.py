@@ -5,13 +5,17 @@ Stateless: nothing is kept between requests, so a restart ends no session.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
 from collections.abc import Iterable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
-from zibaldone.errors import InsufficientScope, MethodNotAllowed
+from zibaldone.access.share import SHARE
+from zibaldone.errors import DeadlineExceeded, InsufficientScope, MethodNotAllowed
 from zibaldone.protocol.admission import METHOD_HEADER, VERSION_HEADER, UnsupportedLegacy, admit
 from zibaldone.protocol.dispatch import Envelope, dispatch, dispatch_batch
 from zibaldone.protocol.jsonrpc import (
@@ -105,7 +109,8 @@ class McpEndpoint:
                         )
                     id_ = request_id(scope)
                     call = Call(self._runtime, principal, id_, request_bytes=len(body))
-                    await self._post(scope, receive, send, call, body)
+                    work = self._post(scope, receive, send, call, body)
+                    await self._gate.pace.run(principal.key_id, work)
                 finally:
                     self._gate.leave(admission)
             case "GET" | "HEAD":
@@ -191,12 +196,23 @@ class McpEndpoint:
         stated = exchange.header(VERSION_HEADER)
         if version.era == "legacy" and stated is not None and stated not in VERSIONS:
             raise UnsupportedLegacy(stated)
-        self._gate.count_more(exchange.call.principal, max(0, len(values) - 1))
-        envelopes = await dispatch_batch(values, version, self._surface, exchange.call)
-        if envelopes:
-            await exchange.respond(envelopes)
-        else:
-            await self._accept_notification(exchange)
+        principal, limits = exchange.call.principal, self._runtime.limits
+        self._gate.count_more(principal, max(0, len(values) - 1))
+        run = partial(self._gate.pace.run, principal.key_id)
+        async with AsyncExitStack() as held:
+            shared = SHARE.set(principal.key_id)
+            try:
+                async with asyncio.timeout(limits.tool_seconds_max):
+                    await held.enter_async_context(self._gate.batches)
+            except TimeoutError:
+                raise _too_many_batches(limits.tool_seconds_max) from None
+            finally:
+                SHARE.reset(shared)
+            envelopes = await dispatch_batch(values, version, self._surface, exchange.call, run)
+            if envelopes:
+                await exchange.respond(envelopes)
+            else:
+                await self._accept_notification(exchange)
 
     async def _accept_notification(self, exchange: Exchange) -> None:
         """Answer a notification: 204 for older clients, 202 for newer ones."""
@@ -204,6 +220,12 @@ class McpEndpoint:
         if status == "auto":
             status = "204" if exchange.header(VERSION_HEADER) is None else "202"
         await send_body(exchange.scope, exchange.send, int(status), b"", ())
+
+
+def _too_many_batches(seconds_max: float) -> DeadlineExceeded:
+    return DeadlineExceeded(
+        f"Other batches of this key took longer than {seconds_max:g} s; none of this one was run."
+    )
 
 
 def _accept(scope: HttpScope) -> str | None:

@@ -14,8 +14,12 @@ from collections import Counter, deque
 from dataclasses import dataclass
 
 from zibaldone.access.principal import Principal
+from zibaldone.access.turns import TaskTurns, Turns
 from zibaldone.errors import TooManyRequests
 from zibaldone.limits import (
+    BATCHES,
+    BATCHES_EXTRA,
+    BATCHES_PER_KEY,
     BODY_WAIT_SECONDS_MAX,
     TOOL_REQUEST_BYTES_MAX,
     UNCOUNTED_BYTES_MAX,
@@ -29,6 +33,7 @@ from zibaldone.web.http import (
     next_part,
     payload_too_large,
 )
+from zibaldone.web.pace import Pace
 from zibaldone.web.rate import Rate
 
 RETRY_AFTER_SECONDS = 1
@@ -57,6 +62,9 @@ class Gate:
         self._arriving: Counter[str] = Counter()
         """Requests whose body is still arriving, by key."""
         self._rate = Rate(limits.requests_per_minute_max)
+        self.pace = Pace()
+        self.batches = TaskTurns(Turns(BATCHES, per_share=BATCHES_PER_KEY, extra=BATCHES_EXTRA))
+        """Held by a batch from its first message until its answer is handed over."""
         self._memory = Memory(limits.bytes_in_flight_max, limits.bytes_in_flight_per_key_max)
 
     async def admit(self, principal: Principal, scope: HttpScope, receive: Receive) -> Admission:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, unquote_to_bytes
 
+from zibaldone.access.principal import Principal
 from zibaldone.errors import (
     BadRequest,
     InsufficientScope,
@@ -92,25 +93,32 @@ class Rest:
             try:
                 if admission.has_waited:
                     principal = await self._authenticator.authenticate(scope)
-                route, named = find(scope)
-                if isinstance(route, str):
-                    await refuse_method(scope, send, route)
-                    return
-                body = b"" if route.is_text else admission.body
-                tool, arguments = self._tool_call(route, scope, named, body)
-                call = Call(self._runtime, principal, request_id(scope), request_bytes=len(body))
-                answer = await call_tool(tool, call, arguments, from_text=route.is_text)
-                status = route.status if answer.get("status") == "created" else 200
-                if tool.is_long:
-                    await send_body(scope, send, status, await dumps_long(answer), (JSON_TYPE,))
-                else:
-                    await send_json(scope, send, status, answer)
+                work = self._answer(find, scope, send, principal, admission.body)
+                await self._gate.pace.run(principal.key_id, work)
             except InsufficientScope as error:
                 raise self._authenticator.challenged(error) from None
             finally:
                 self._gate.leave(admission)
 
         return serve
+
+    async def _answer(
+        self, find: Finder, scope: HttpScope, send: Send, principal: Principal, body: bytes
+    ) -> None:
+        route, named = find(scope)
+        if isinstance(route, str):
+            await refuse_method(scope, send, route)
+            return
+        if route.is_text:
+            body = b""
+        tool, arguments = self._tool_call(route, scope, named, body)
+        call = Call(self._runtime, principal, request_id(scope), request_bytes=len(body))
+        answer = await call_tool(tool, call, arguments, from_text=route.is_text)
+        status = route.status if answer.get("status") == "created" else 200
+        if tool.is_long:
+            await send_body(scope, send, status, await dumps_long(answer), (JSON_TYPE,))
+        else:
+            await send_json(scope, send, status, answer)
 
     def _tool_call(
         self, route: Route, scope: HttpScope, named: Mapping[str, bytes], body: bytes

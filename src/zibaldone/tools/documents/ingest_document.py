@@ -8,7 +8,6 @@ from typing import Any
 from pydantic import AliasChoices, Field
 
 from zibaldone.errors import DeadlineExceeded, InvalidArgument
-from zibaldone.ingest.fetch import Fetched
 from zibaldone.keep.create import NewDocument, creation
 from zibaldone.model.extracted import Extracted
 from zibaldone.text import normalize
@@ -44,9 +43,9 @@ async def handle(call: Call, given: IngestDocument) -> Ingested:
         extracted, name = Extracted(given.text, "", "text/markdown"), given.path
         origin: dict[str, Any] = {}
     else:
-        fetched, extracted = await _extracted(call, given.source or "")
+        extracted, name, origin_url = await _extracted(call, given.source or "")
         await call.progress(2, 3, "keeping it")
-        name, origin = fetched.name, {"origin": fetched.origin}
+        origin = {"origin": origin_url}
     document_id = normalize.document_id(given.path or f"ingested/{name}")
     call.require_document(document_id)  # of a path that is made from the file's name
     new = NewDocument(
@@ -67,18 +66,19 @@ async def handle(call: Call, given: IngestDocument) -> Ingested:
     }
 
 
-async def _extracted(call: Call, source: str) -> tuple[Fetched, Extracted]:
-    """A file and its text, both in the time for one file."""
+async def _extracted(call: Call, source: str) -> tuple[Extracted, str, str]:
+    """The text of a file, its name and where it is from, all in the time for one file."""
     runtime, seconds_max = call.runtime, call.runtime.limits.ingest_seconds_max
     try:
         async with asyncio.timeout(seconds_max):
+            await call.runtime.sources.hold()
             await call.progress(0, 3, "fetching")
             fetched = await runtime.fetcher.fetch(source)
             await call.progress(1, 3, "extracting the text")
             extracted = await runtime.converter.convert(
                 fetched.data, name=fetched.name, mime=fetched.mime
             )
-            return fetched, extracted
+            return extracted, fetched.name, fetched.origin
     except TimeoutError:
         raise DeadlineExceeded(
             f"The source was not read and converted within {seconds_max:g} seconds; nothing was "

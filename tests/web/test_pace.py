@@ -1,0 +1,109 @@
+"""A key whose requests take long on the event loop leaves it to others in between."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+
+import pytest
+
+from zibaldone.web.pace import LONG_SECONDS, Pace
+
+LONG = 4 * LONG_SECONDS
+
+
+def _compute(seconds: float) -> None:
+    end_s = time.thread_time() + seconds
+    while time.thread_time() < end_s:
+        pass
+
+
+async def _stretch(seconds: float) -> str:
+    _compute(seconds)
+    return "done"
+
+
+def test_many_long_stretches_of_one_key_let_others_in_between() -> None:
+    """Without it all of them run in one step, and another's waits for the last."""
+
+    async def run() -> int:
+        pace, ended = Pace(), Counter[str]()
+
+        async def asked(key: str, seconds: float) -> None:
+            await pace.run(key, _stretch(seconds))
+            ended[key] += 1
+
+        many = [asyncio.create_task(asked("a", LONG)) for _ in range(20)]
+        await asyncio.sleep(0)
+        for _ in range(3):  # a request takes some steps: it is read, begun and answered
+            await asyncio.create_task(asked("b", 0))
+        before_b = ended["a"]
+        await asyncio.gather(*many)
+        assert ended == {"a": 20, "b": 3}
+        return before_b
+
+    assert asyncio.run(run()) <= 3
+
+
+def test_short_stretches_wait_for_nobody() -> None:
+    async def run() -> None:
+        pace = Pace()
+        tasks = [asyncio.create_task(pace.run("a", _stretch(0))) for _ in range(100)]
+        await asyncio.sleep(0)
+        assert all(task.done() for task in tasks)
+
+    asyncio.run(run())
+
+
+def test_another_key_does_not_wait() -> None:
+    async def run() -> None:
+        pace = Pace()
+        await pace.run("a", _stretch(LONG))
+        waiting = asyncio.create_task(pace.run("a", _stretch(0)))
+        other = asyncio.create_task(pace.run("b", _stretch(0)))
+        await asyncio.sleep(0)
+        assert other.done()
+        assert not waiting.done()
+        assert await asyncio.wait_for(waiting, 10) == "done"
+
+    asyncio.run(run())
+
+
+def test_who_gives_up_keeps_nobody_waiting() -> None:
+    async def run() -> None:
+        pace = Pace()
+        await pace.run("a", _stretch(LONG))
+        first, second, third = (
+            asyncio.create_task(pace.run("a", _stretch(LONG))) for _ in range(3)
+        )
+        await asyncio.sleep(0)
+        first.cancel()
+        third.cancel()
+        assert await asyncio.wait_for(second, 10) == "done"
+        for gone in (first, third):
+            with pytest.raises(asyncio.CancelledError):
+                await gone
+        assert await asyncio.wait_for(pace.run("a", _stretch(0)), 10) == "done"
+
+    asyncio.run(run())
+
+
+def test_what_waits_and_what_fails_goes_through() -> None:
+    async def run() -> None:
+        pace = Pace()
+
+        async def slow() -> int:
+            await asyncio.sleep(0.001)
+            return 3
+
+        async def failing() -> None:
+            _compute(LONG)
+            raise ValueError("no")
+
+        assert await pace.run("a", slow()) == 3
+        with pytest.raises(ValueError, match="no"):
+            await pace.run("a", failing())
+        assert await asyncio.wait_for(pace.run("a", slow()), 10) == 3
+
+    asyncio.run(run())
