@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import click
@@ -13,6 +11,7 @@ import click
 from zibaldone.cli import context
 from zibaldone.cli.source_session import opened
 from zibaldone.errors import InvalidArgument
+from zibaldone.pull.address import database_url
 
 _DOCUMENT_COLUMNS = ("title", "body", "tags", "created", "updated")
 _SHOWN_CHARS = 300
@@ -90,19 +89,6 @@ def add(
     else:
         name = context.printable(saved["source"])
         click.echo(f"Saved as {name}. To read its rows: zibaldone sources sync {name}")
-
-
-def database_url(given: str) -> str:
-    """The URL as it is stored: a path is one of an SQLite file, $NAME is written ${NAME}."""
-    if "://" not in given:
-        if ":" in given and not Path(given).exists():
-            raise InvalidArgument(
-                "Give a URL such as sqlite:///PATH, mysql://… or postgresql://…, or the path of "
-                "an SQLite file.",
-                field="url",
-            )
-        return f"sqlite:///{Path(given).expanduser().absolute()}"
-    return re.sub(r"\$([A-Za-z_][A-Za-z0-9_]*)", r"${\1}", given)
 
 
 def _overrides(given: Mapping[str, Any]) -> dict[str, Any]:

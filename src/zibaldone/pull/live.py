@@ -192,7 +192,7 @@ class LiveSources:
         wanted = {
             source_id: definition
             for source_id, definition in definitions.items()
-            if can_notify(definition)
+            if can_notify(definition, self._environment)
         }
         await self._stop(
             [
@@ -317,9 +317,13 @@ def _add_jobs(upkeep: Upkeep, due: list[SourceRecord]) -> list[str]:
     return [queue_sync(upkeep, record) for record in due]
 
 
-def can_notify(definition: SourceDefinition) -> bool:
+def can_notify(definition: SourceDefinition, environment: Mapping[str, str]) -> bool:
     """Whether the database of the source can tell us of changes."""
-    scheme = definition.url.partition(":")[0].lower()
+    url = definition.url
+    if url.startswith("${"):
+        with contextlib.suppress(InvalidArgument):
+            url = definition.resolved_url(environment)
+    scheme = url.partition(":")[0].lower()
     return scheme.partition("+")[0] in ("postgresql", "postgres")
 
 

@@ -16,6 +16,7 @@ from zibaldone.errors import Ambiguous, ConfigurationError, Conflict, InvalidArg
 from zibaldone.jobs.schedule import new_schedule
 from zibaldone.model.instant import now_us
 from zibaldone.model.source import PULLED, SourceDefinition, nearest
+from zibaldone.pull.address import database_url
 from zibaldone.pull.job import SYNC, schedule_name, sync_schedule
 from zibaldone.store.port import Store
 from zibaldone.store.upkeep import SourceRecord, Upkeep
@@ -109,6 +110,8 @@ def read_definitions(tables: Mapping[str, Any]) -> list[SourceDefinition]:
         values = dict(table)
         namespace = values.pop("namespace", NAMESPACE_DEFAULT)
         try:
+            if isinstance(values.get("url"), str):
+                values["url"] = database_url(values["url"])
             definition = SourceDefinition.from_table(name, values, str(namespace))
             require_schedule(definition)
         except InvalidArgument as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -114,7 +115,7 @@ async def handle_show(call: Call, given: OneSource) -> SourceDetails:
     )
     try:
         definition = registry.definition_of(record)
-        trigger = trigger_sql(definition) if can_notify(definition) else None
+        trigger = trigger_sql(definition) if can_notify(definition, os.environ) else None
         described, problem = definition.as_dict(), None
     except InvalidArgument as error:
         described, trigger, problem = dict(record.definition.get("pull", {})), None, error.message
