@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: setup serve test check bench format docs conformance fuzz kills soak
+.PHONY: setup serve test check bench format docs conformance fuzz kills soak failover storm
 
 setup: $(STAMP)
 
@@ -13,7 +13,7 @@ $(STAMP): pyproject.toml constraints.txt models/minilm/build.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Zibaldone needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12")'
 	@echo "Setting up in $(VENV), which takes about a minute the first time."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,fast,ingest,minilm,multilingual,oauth,postgres,remote]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,fast,ingest,minilm,multilingual,oauth,postgres,pull,remote]'
 	@$(BIN)/python models/minilm/build.py --install || echo "The built-in model cannot be had: keyword search only."
 	@touch $(STAMP)
 
@@ -55,3 +55,11 @@ kills: setup
 # SOAK_SECONDS, SOAK_HOSTILE: tests/nightly/test_soak.py
 soak: setup
 	SOAK_SECONDS=$${SOAK_SECONDS:-3600} $(BIN)/python -m pytest tests/nightly/test_soak.py -s
+
+# FAILOVER_ROUNDS, FAILOVER_SECONDS: tests/several/failover.py
+failover: setup
+	$(BIN)/python -m tests.several.failover
+
+# STORM_SECONDS, STORM_SEED: tests/several/storm.py
+storm: setup
+	$(BIN)/python -m tests.several.storm

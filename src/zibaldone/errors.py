@@ -32,6 +32,7 @@
     │   ├── TooManyConnections            TOO_MANY_CONNECTIONS    503
     │   ├── ShuttingDown                  SHUTTING_DOWN           503
     │   ├── IssuerUnavailable             ISSUER_UNAVAILABLE      503
+    │   ├── SourceUnavailable             SOURCE_UNAVAILABLE      503
     │   ├── StorageUnavailable            STORAGE_UNAVAILABLE     503
     │   ├── StorageFull                   STORAGE_FULL            507
     │   ├── StorageReadOnly               STORAGE_READ_ONLY       503
@@ -232,6 +233,13 @@ class IssuerUnavailable(ServiceError):
     """A token cannot be verified because the keys of its issuer are unavailable."""
 
     code = "ISSUER_UNAVAILABLE"
+    status = 503
+
+
+class SourceUnavailable(ServiceError):
+    """A database that rows are pulled from cannot be used now, or refuses us."""
+
+    code = "SOURCE_UNAVAILABLE"
     status = 503
 
 

@@ -743,6 +743,115 @@ RECUT_PAUSE_SECONDS = 0.005
 DISK_FREE_BYTES_LOW = 1024 * MIB
 """With less free space `doctor` warns: the write-ahead log and imports need room."""
 
+SOURCE_NAME_CHARS_MAX = 64
+"""The name of a source."""
+
+SOURCE_KEY_COLUMNS_MAX = 16
+"""Columns in the key of a source; databases allow about as many in an index."""
+
+SOURCE_COLUMNS_MAX = 1_000
+"""Columns in one list of a source's definition; tables have fewer."""
+
+SOURCE_DEFINITION_CHARS_MAX = 64 * KIB
+"""One text in a source's definition: a long SELECT has a few kilobytes."""
+
+SOURCE_DELETE_SHARE_DEFAULT = 0.3
+"""A sync that would delete more than this share of a source stops and asks: an empty answer is more
+often a fault than the truth."""
+
+SOURCE_DELETES_UNASKED_MAX = 20
+"""So many documents are deleted without asking, whatever share they are: small tables change."""
+
+SOURCE_STATEMENT_SECONDS_DEFAULT = 300.0
+"""How long a source may take for one statement, or until its next rows come."""
+
+SOURCE_STATEMENT_SECONDS_MAX = 86_400.0
+"""The longest such time that can be chosen."""
+
+SOURCE_POLL_SECONDS_DEFAULT = 10.0
+"""Between two looks at a source that is followed and cannot notify."""
+
+SOURCE_POLL_SECONDS_MIN = 0.5
+"""The shortest such time: each look reads the key and watermark of all rows."""
+
+SOURCE_POLL_SECONDS_MAX = 86_400.0
+"""The longest such time."""
+
+SOURCE_CONNECT_SECONDS_MAX = 10.0
+"""How long connecting to a source may take."""
+
+SYNC_BLOCK_ROWS = 1_000
+"""Rows whose state is compared as a whole: a hash of so many is stored. A change costs reading the
+state of one block."""
+
+SYNC_BLOCK_BYTES = 8 * MIB
+"""The same in bytes of their texts, unless one row is larger: what a sync holds in memory."""
+
+SYNC_SETTLE_SECONDS = 60.0
+"""A row whose watermark is younger than this, by the clock of its source, is read again next time:
+a second edit within the same tick of that clock would leave the watermark as it is."""
+
+SYNC_PROBLEMS_MAX = 50
+"""Rows that a sync lists with the reason why they failed; further ones are only counted."""
+
+SYNC_STEP_SECONDS = 0.25
+"""How long a sync compares blocks before it looks whether it is to stop."""
+
+SYNC_FETCH_ROWS = 200
+"""Rows that are read at a time where they are read whole; fewer while they are large."""
+
+SYNC_DELETE_BATCH = 200
+"""Documents that are deleted in one transaction."""
+
+SYNC_CONCURRENCY = 2
+"""Syncs that run at the same time, in all processes: each is one thread and one snapshot."""
+
+SYNC_KEPT_SECONDS = 86_400.0
+"""How long a sync that is done can be looked at: a source that is polled makes many."""
+
+SYNC_LEASE_SECONDS = 60.0
+"""A sync whose process died is taken up by another after this time."""
+
+REFETCH_ROWS_MAX = 100
+"""Rows that one call may read again from a source."""
+
+REFETCH_PLAN_SECONDS_MAX = 60.0
+"""How long it is remembered what columns a table has; one that is gone is noticed at once."""
+
+REFETCH_BYTES_MAX = 1 * MIB
+"""The same in bytes of JSON."""
+
+REFETCH_SECONDS_MAX = 5.0
+"""How long reading rows again may take; a call that an agent waits for."""
+
+SOURCE_SAMPLE_ROWS = 20
+"""Rows that are read to see what the columns of a table hold."""
+
+SOURCE_PREVIEW_ROWS_DEFAULT = 3
+"""Rows that are shown as documents before a source is saved."""
+
+SOURCE_PREVIEW_ROWS_MAX = 100
+"""Rows of a preview, at most."""
+
+SOURCE_PREVIEW_CHARS_MAX = 2_000
+"""Of each body in a preview."""
+
+LIVE_LOOK_SECONDS = 2.0
+"""How soon a live source that was added or changed by another process is followed, and how exactly
+the time between two looks at a source is kept."""
+
+LIVE_QUIET_SECONDS = 0.3
+"""After a change of a live source: changes seldom come alone, and one sync is enough for all."""
+
+LIVE_RETRY_SECONDS_MIN = 1.0
+"""Before a lost connection to a live source is made again; it doubles each time."""
+
+LIVE_RETRY_SECONDS_MAX = 60.0
+"""The longest such pause, and the longest between syncs of a live source that fail."""
+
+LIVE_LATE_SECONDS = 60.0
+"""A live source that is further behind is late: `/health` is degraded."""
+
 assert LIST_LIMIT_DEFAULT <= LIST_LIMIT_MAX <= LIST_OFFSET_MAX  # noqa: S101
 assert CHUNK_CHARS_MIN < CHUNK_CHARS_TARGET <= CHUNK_CHARS_MAX  # noqa: S101
 assert CHUNK_SIZE_CHARS_MIN <= CHUNK_SIZE_CHARS_DEFAULT <= CHUNK_SIZE_CHARS_MAX  # noqa: S101

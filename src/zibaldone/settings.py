@@ -96,6 +96,14 @@ def _table(value: object) -> dict[str, Any]:
     return value
 
 
+def _tables(value: object) -> dict[str, Any]:
+    """A table of tables."""
+    tables = _table(value)
+    if not all(isinstance(table, dict) for table in tables.values()):
+        raise ValueError("must be a table of tables: [sources.NAME]")
+    return tables
+
+
 def _one_of(*words: Word) -> Callable[[object], Word]:
     def read(value: object) -> Word:
         for word in words:
@@ -131,7 +139,21 @@ class Settings:
     store: str = _setting(
         _text,
         "",
-        "Where documents are kept: a path or sqlite:PATH; default: zibaldone.db in `data`.",
+        "Where documents are kept: a path, sqlite:PATH or postgresql://USER:PASSWORD@HOST/NAME; "
+        "default: zibaldone.db in `data`.",
+        is_secret=True,
+    )
+    sources: dict[str, Any] = _setting(
+        _tables,
+        {},
+        "Tables of your own databases to keep searchable, each a table [sources.NAME]; see "
+        "docs/howto/pull.md.",
+        is_secret=True,
+    )
+    read_store: str = _setting(
+        _text,
+        "",
+        "URL of a replica of the PostgreSQL database in `store`, which all reads go to.",
         is_secret=True,
     )
     host: str = _setting(_text, "127.0.0.1", "Address to serve on.")

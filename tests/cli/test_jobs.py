@@ -34,7 +34,7 @@ def add(cli: Commands, *jobs: NewJob) -> list[str]:
 
 def work_on(cli: Commands, outcome: str) -> None:
     def work(upkeep: Any) -> None:
-        (lease,) = upkeep.queue.lease("sync", limit=1, now_us=NOW, until_us=NOW + 9, owner="test")
+        (lease,) = upkeep.queue.lease("work", limit=1, now_us=NOW, until_us=NOW + 9, owner="test")
         upkeep.queue.progress(lease, Progress(2, 4, "rows"))
         if outcome == "parked":
             upkeep.queue.park([Setback(lease, "The shop\nis closed.")], now_us=NOW)
@@ -45,7 +45,7 @@ def work_on(cli: Commands, outcome: str) -> None:
 
 
 def job(number: int = 0, **more: Any) -> NewJob:
-    return NewJob("sync", created_at_us=NOW, job_id=f"{number:026x}", **more)
+    return NewJob("work", created_at_us=NOW, job_id=f"{number:026x}", **more)
 
 
 def test_no_jobs_are_no_output(cli: Commands) -> None:
@@ -58,11 +58,11 @@ def test_a_list(cli: Commands) -> None:
     work_on(cli, "running")
     assert cli.ok("jobs").splitlines() == [
         "id                          kind  state    created               subject",
-        f"{2:026x}  sync  queued   2027-01-15T08:00:00Z  -",
-        f"{1:026x}  sync  running  2027-01-15T08:00:00Z  shop     2/4 rows",
+        f"{2:026x}  work  queued   2027-01-15T08:00:00Z  -",
+        f"{1:026x}  work  running  2027-01-15T08:00:00Z  shop     2/4 rows",
     ]
     assert cli.ok("jobs", "--state", "queued").splitlines()[1:] == [
-        f"{2:026x}  sync  queued  2027-01-15T08:00:00Z  -"
+        f"{2:026x}  work  queued  2027-01-15T08:00:00Z  -"
     ]
     assert cli.ok("jobs", "--kind", "other") == ""
     answer = cli.json("jobs", "--limit", "1")
@@ -87,7 +87,7 @@ def test_one_job(cli: Commands) -> None:
     work_on(cli, "done")
     assert cli.ok("jobs", "show", job_id).splitlines() == [
         f"job_id       {job_id}",
-        "kind         sync",
+        "kind         work",
         "state        done",
         "created_at   2027-01-15T08:00:00.000000Z",
         "started_at   2027-01-15T08:00:00.000000Z",

@@ -23,13 +23,13 @@ class Key:
         return {"x-api-key": self.secret}
 
 
-def create_key(data: Path, *options: str) -> Key:
-    made = json.loads(key_command(data, "create", "--json", *options).output)
+def create_key(data: Path, *options: str, store: str = "") -> Key:
+    made = json.loads(key_command(data, "create", "--json", *options, store=store).output)
     return Key(made["key_id"], made["secret"])
 
 
-def key_command(data: Path, *arguments: str) -> Any:
+def key_command(data: Path, *arguments: str, store: str = "") -> Any:
     """`zibaldone key …` in this process: a new one for each key would take most of the time."""
     unset = {name: None for name in os.environ if name.startswith("ZIBALDONE_")}
-    given = ["--data", str(data), "key", *arguments]
+    given = ["--data", str(data), *(["--store", store] if store else []), "key", *arguments]
     return CliRunner(env=unset, catch_exceptions=False).invoke(commands, given)

@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import datetime
-import fcntl
 import ipaddress
 import os
-import shutil
 import socket
 import ssl
 import subprocess
-import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import Self
 
 import httpx2 as httpx
-import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from tests.drivers.debian import debian_program
 from tests.drivers.server import Server, free_port
 
 CONFIGURATION = Path(__file__).parents[2] / "docs" / "howto" / "nginx.conf"
 HOST = "kb.example.org"
 _WAIT_SECONDS_MAX = 20
-_FORGET_FAILURE_SECONDS = 3_600
 
 # What the file cannot know of this machine; everything else in it runs as it stands.
 _MAIN = """
@@ -50,79 +46,33 @@ http {{
 """
 
 
-def nginx_command() -> str:
-    """The program, installed first where that is possible; by one of several test processes.
-
-    TESTS_NGINX names another program; empty means that there is none.
-    """
-    chosen = os.environ.get("TESTS_NGINX")
-    found = _found_or_installed() if chosen is None else shutil.which(chosen)
-    if found is None:
-        pytest.skip("nginx is not installed; Debian: apt-get install nginx-light")
-    return found
-
-
-def _found_or_installed() -> str | None:
-    with (Path(tempfile.gettempdir()) / "zibaldone-nginx.lock").open("a+") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        found = _found()
-        if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
-            if time.time() - _failed_at(lock) < _FORGET_FAILURE_SECONDS:
-                return None
-            found = _installed()
-            if found is None:
-                lock.truncate(0)
-                lock.write(str(time.time()))
-        return found
-
-
-def _failed_at(lock: IO[str]) -> float:
-    """When installing failed last: without a network each try takes minutes."""
-    lock.seek(0)
-    return float(lock.read() or 0)
-
-
-def _installed() -> str | None:
-    install = ["apt-get", "install", "-y", "--no-install-recommends", "nginx-light"]
-    for command in (install, ["apt-get", "update"], install):
-        subprocess.run(
-            command,
-            env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-        )
-        if _found() is not None:
-            break
-    return _found()
-
-
-def _found() -> str | None:
-    return shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
-
-
 class Nginx:
-    def __init__(self, folder: Path, server: Server) -> None:
+    def __init__(self, folder: Path, *servers: Server) -> None:
         self.folder = folder
         self.port = free_port()
         self.url = f"https://127.0.0.1:{self.port}"
-        self._command = nginx_command()
+        self._command = debian_program("nginx", "nginx-light")
         self._process: subprocess.Popen[bytes] | None = None
         folder.mkdir()
         _write_certificate(folder / "certificate.pem", folder / "key.pem")
-        (folder / "zibaldone.conf").write_text(self._configuration(server))
+        (folder / "zibaldone.conf").write_text(self._configuration(servers))
         user = "user root;" if os.geteuid() == 0 else ""
         (folder / "nginx.conf").write_text(_MAIN.format(folder=folder, user=user))
-        trusted = ssl.create_default_context(cafile=folder / "certificate.pem")
+        self.trusted = ssl.create_default_context(cafile=folder / "certificate.pem")
         self.client = httpx.Client(
-            base_url=self.url, headers={"Host": HOST}, verify=trusted, timeout=30, trust_env=False
+            base_url=self.url,
+            headers={"Host": HOST},
+            verify=self.trusted,
+            timeout=30,
+            trust_env=False,
         )
 
-    def _configuration(self, server: Server) -> str:
+    def _configuration(self, servers: Sequence[Server]) -> str:
         text = CONFIGURATION.read_text()
+        upstream = "\n    ".join(f"server 127.0.0.1:{server.port};" for server in servers)
         lives = f"/etc/letsencrypt/live/{HOST}"
         for written, here in (
-            ("server 127.0.0.1:8321;", f"server 127.0.0.1:{server.port};"),
+            ("server 127.0.0.1:8321;", upstream),
             ("listen 443 ssl;", f"listen 127.0.0.1:{self.port} ssl;"),
             (f"{lives}/fullchain.pem", str(self.folder / "certificate.pem")),
             (f"{lives}/privkey.pem", str(self.folder / "key.pem")),

@@ -1,4 +1,4 @@
-"""A pooler in front of a PostgreSQL server: PgBouncer, where it is installed.
+"""A pooler in front of a PostgreSQL server: Debian's PgBouncer.
 
 It gives each transaction whichever connection is free, as it does in front of many servers.
 """
@@ -18,9 +18,8 @@ from urllib.parse import quote, urlencode
 
 from psycopg.conninfo import conninfo_to_dict
 
+from tests.drivers.debian import debian_program
 from tests.drivers.postgres import PASSWORD, ROLE, plain_account
-
-PROGRAM = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 
 _START_SECONDS_MAX = 20
 
@@ -28,6 +27,7 @@ _START_SECONDS_MAX = 20
 class PgBouncer:
     def __init__(self, server_url: str, *, connections: int = 3) -> None:
         """`connections`: to the server, for each database and user."""
+        self._program = debian_program("pgbouncer", "pgbouncer")
         self._folder = Path(tempfile.mkdtemp(prefix="cp-pgb-"))
         self._process: subprocess.Popen[Any] | None = None
         server = conninfo_to_dict(server_url)
@@ -54,7 +54,6 @@ auth_file = {self._folder}/users.txt
         return f"postgresql:///?{urlencode(values, quote_via=quote)}"
 
     def __enter__(self) -> Self:
-        assert PROGRAM is not None
         account = plain_account()
         identity: dict[str, Any] = {}
         if account is not None:
@@ -63,7 +62,7 @@ auth_file = {self._folder}/users.txt
             identity = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
         with (self._folder / "log").open("wb") as log:
             self._process = subprocess.Popen(
-                [PROGRAM, self._folder / "pgbouncer.ini"],
+                [self._program, self._folder / "pgbouncer.ini"],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -6,6 +6,7 @@ Where the environment has ZIBALDONE_TEST_POSTGRES, the URL of a superuser, that 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import pwd
 import shutil
@@ -43,6 +44,7 @@ class PostgresServer:
             os.chown(self._folder, self._account.pw_uid, self._account.pw_gid)
         self._programs = self._usable_programs()
         self._process: subprocess.Popen[Any] | None = None
+        self.host = str(self._folder)
         self.url = f"postgresql://postgres@/postgres?host={self._folder}"
 
     def _usable_programs(self) -> Path:
@@ -54,9 +56,11 @@ class PostgresServer:
             self._run(installed / "bin" / "postgres", "--version")
         except PermissionError:
             # The environment lies in a folder that the plain account may not enter.
-            copy = self._folder / "pginstall"
-            shutil.copytree(installed, copy)
-            return copy / "bin"
+            copy = self._folder / "package" / installed.parent.name
+            shutil.copytree(installed.parent, copy)
+            libraries = installed.parent.with_suffix(".libs")  # found by where the programs are
+            shutil.copytree(libraries, copy.with_suffix(".libs"))
+            return copy / "pginstall" / "bin"
         return installed / "bin"
 
     def _as_plain_user(self) -> dict[str, Any]:
@@ -135,6 +139,70 @@ class PostgresServer:
                 time.sleep(0.05)
             else:
                 return
+
+    def start_as_standby_of(self, primary: PostgresServer, name: str) -> Self:
+        """Copy the primary and follow it, under this name. What was here before is removed."""
+        data = self._folder / "data"
+        shutil.rmtree(data, ignore_errors=True)
+        self._run(
+            self._programs / "pg_basebackup",
+            f"--pgdata={data}",
+            f"--dbname=host={primary._folder} user=postgres application_name={name}",
+            "--checkpoint=fast",
+            "--wal-method=stream",
+            "--write-recovery-conf",
+            "--no-sync",
+        )
+        return self.resume()
+
+    def promote(self) -> None:
+        """Make a standby the primary. It waits for no standby of its own then."""
+        self._run(
+            self._programs / "pg_ctl", "promote", "--wait", f"--pgdata={self._folder / 'data'}"
+        )
+        self.execute("ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
+
+    def wait_for_standby(self, name: str) -> None:
+        """Let commits wait for the standby of this name from now on."""
+        self.execute(
+            f"ALTER SYSTEM SET synchronous_standby_names = '{name}'", "SELECT pg_reload_conf()"
+        )
+        deadline_s = time.monotonic() + _START_SECONDS_MAX
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            while connection.execute(
+                "SELECT sync_state FROM pg_stat_replication WHERE application_name = %s", [name]
+            ).fetchone() != ("sync",):
+                assert time.monotonic() < deadline_s, "the standby does not follow"
+                time.sleep(0.05)
+
+    def execute(self, *statements: str) -> None:
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            for statement in statements:
+                connection.execute(statement.encode())
+
+    def kill(self) -> None:
+        """As a power cut would: all its processes at once."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+        self._signal_all(signal.SIGKILL)
+        self._process.wait()
+
+    def freeze(self) -> None:
+        """It neither answers nor refuses."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+        self._signal_all(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._signal_all(signal.SIGCONT)
+
+    def _signal_all(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        pid = self._process.pid
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        for process in (*map(int, children), pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, number)
 
     def database(self, name: str) -> str:
         """The address of a new, empty database."""

@@ -21,8 +21,9 @@ from zibaldone.index.worker import IndexWorker
 from zibaldone.limits import Limits
 from zibaldone.model.instant import now_us
 from zibaldone.model.job import NewJob, Schedule, Setback
+from zibaldone.model.pulled import PulledBlock, PulledRow
 from zibaldone.model.vector import np
-from zibaldone.store.port import Store
+from zibaldone.store.port import Store, Writer
 from zibaldone.store.tables import BY_NAME, TABLES, Digest, fingerprint
 
 OTHER = Tenant("other")
@@ -88,6 +89,19 @@ def fill(store: Store) -> None:
         upkeep.queue.add("default", [NewJob("sync", unique_key="u", not_before_us=7)])
 
     asyncio.run(store.upkeep(work))
+    definition = {"chunking": {"by": "structure"}, "pull": {"url": "sqlite:x"}}
+    source_id = asyncio.run(
+        store.upkeep(
+            lambda upkeep: upkeep.sources.add("other", "posts", "pulled", definition, at_us=3)
+        )
+    )
+    kept.write(lambda writer: _remember_rows(writer, source_id), OTHER)
+
+
+def _remember_rows(writer: Writer, source_id: int) -> None:
+    writer.pulled.begin(source_id, 5)
+    writer.pulled.put_rows(source_id, [PulledRow("posts:1", 1, -(2**63), b"\x00\xff")])
+    writer.pulled.put_block(source_id, PulledBlock(1, 1, b"digest", '["é"]', True))
 
 
 def run(move: Move, *, restart: bool = False) -> list[TableReport]:

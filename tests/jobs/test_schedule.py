@@ -12,7 +12,8 @@ import pytest
 from tests.store.backends import BACKENDS
 from tests.store.kept import Kept
 from zibaldone.access.principal import Tenant
-from zibaldone.errors import InvalidArgument
+from zibaldone.errors import InvalidArgument, StorageUnavailable
+from zibaldone.jobs import schedule
 from zibaldone.jobs.schedule import Scheduler, new_schedule, next_run_us
 from zibaldone.limits import Limits
 from zibaldone.model.job import Job, Schedule
@@ -111,6 +112,25 @@ def finish_all(kept: Kept, now_us: int) -> int:
         return len(queue.finish(leases, now_us=now_us))
 
     return kept.upkeep(finish)
+
+
+def test_a_store_that_is_away_at_the_start_does_not_end_it(
+    kept: Kept, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    async def put() -> None:
+        asked.append("put")
+        if len(asked) == 1:
+            raise StorageUnavailable("away")
+        asyncio.current_task().cancel()  # type: ignore[union-attr]
+
+    made = Scheduler(kept.store, [QUARTERLY], clock=clock)
+    monkeypatch.setattr(made, "put", put)
+    monkeypatch.setattr(schedule, "_LOOK_SECONDS", 0.0)
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(made.run())
+    assert asked == ["put", "put"]
 
 
 def test_a_run_is_queued_when_its_time_comes_and_not_before(kept: Kept, clock: Clock) -> None:

@@ -15,6 +15,7 @@ OF_THEIR_OWN = {
     "hostile",  # attacks, across all parts
     "nightly",  # the same for hours
     "repo",  # the repository itself
+    "several",  # servers that share a database
 }
 
 

@@ -15,6 +15,7 @@ import click
 
 import zibaldone
 from zibaldone import settings
+from zibaldone.access.principal import Tenant
 from zibaldone.cli import context
 from zibaldone.cli.doctor_surroundings import extras, server_at
 from zibaldone.errors import ConfigurationError, ZibaldoneError
@@ -218,7 +219,10 @@ def _database(options: context.Options, url: str, thorough: bool) -> Iterator[Fi
 def _content(options: context.Options, place: StorePlace, thorough: bool) -> Iterator[Finding]:
     try:
         with context.opened(options, embedder="none") as session:
-            checked = session.run(session.runtime.store.check(thorough=thorough))
+            store = session.runtime.store
+            checked = session.run(store.check(thorough=thorough))
+            session.run(store.read(Tenant(), lambda reader: None))
+            read_store = store.read_store_status
     except ZibaldoneError as error:
         yield Finding("fail", "database", error.message, _remedy(error, place))
         return
@@ -228,6 +232,11 @@ def _content(options: context.Options, place: StorePlace, thorough: bool) -> Ite
         yield Finding("ok", "database", f"{facts} ({depth})")
     for problem in checked.problems:
         yield Finding("fail", "database", problem, place.recovery)
+    if read_store is not None:
+        is_ok = read_store.status == "ok"
+        message = read_store.message or "it has all that the store has"
+        advice = "" if is_ok else "See whether that server runs and follows the primary."
+        yield Finding("ok" if is_ok else "warn", "read store", message, advice)
 
 
 def _remedy(error: ZibaldoneError, place: StorePlace) -> str:

@@ -37,7 +37,7 @@ _COMMANDS = (
     ("index", "index", "index", "Show and repair the vector index."),
     ("reindex", "reindex", "reindex", "Embed every chunk that has no vector yet."),
     ("jobs", "jobs", "jobs", "List background jobs, or show, cancel and retry one."),
-    ("sources", "sources", "sources", "List the sources, or change how one is chunked."),
+    ("sources", "sources", "sources", "List the sources, or add, sync and change them."),
     ("usage", "usage", "usage", "Show how much each namespace holds, and the quotas."),
     ("call", "call", "call", "Call TOOL with ARGUMENTS and print its answer as JSON."),
     ("migrate", "migrate", "migrate", "Move everything into another store."),

@@ -27,16 +27,21 @@ if TYPE_CHECKING:
 @click.option("--host", help="Address to serve on.")
 @click.option("--port", type=int, help="Port to serve on.")
 @click.option("--data", type=click.Path(path_type=Path), help="Folder of the data.")
+@click.option("--store", help="Where documents are kept: a path or URL.")
+@click.option("--read-store", help="URL of a replica of the store, for reads.")
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]))
 @click.pass_obj
-def serve(options: context.Options, /, data: Path | None, **flags: Any) -> None:
+def serve(options: context.Options, /, data: Path | None, store: str | None, **flags: Any) -> None:
     """Serve the documents over HTTP."""
     from zibaldone.web.server import server
     from zibaldone.wiring.application import build_application
     from zibaldone.wiring.runtime import build_runtime
+    from zibaldone.wiring.sources import reconcile_sources
 
     if data is not None:
         options = replace(options, data=data)
+    if store is not None:
+        options = replace(options, store=store)
     settings = options.settings(**flags)
     logs.configure(settings.log_level)
     # uvicorn shuts down and raises the signal again; this way the store is closed too.
@@ -45,6 +50,7 @@ def serve(options: context.Options, /, data: Path | None, **flags: Any) -> None:
     try:
         _require_closed(settings, runtime)
         _require_free(settings.host, settings.port)
+        asyncio.run(reconcile_sources(settings, runtime.store))
         app = build_application(settings, runtime)
         if sys.stderr.isatty():
             address = f"http://{settings.host}:{settings.port}"

@@ -1,4 +1,7 @@
-"""zibaldone sources: where documents come from, and how each source is chunked."""
+"""zibaldone sources: where documents come from, and how each source is chunked.
+
+The commands about databases are in the modules `source_*`.
+"""
 
 from __future__ import annotations
 
@@ -6,30 +9,52 @@ from typing import Any
 
 import click
 
-from zibaldone.cli import context
+from zibaldone.cli import context, source_commands
+from zibaldone.cli.source_add import add
+from zibaldone.cli.source_session import opened
 from zibaldone.limits import (
     CHUNK_MINIMUM_CHARS_DEFAULT,
     CHUNK_OVERLAP_CHARS_DEFAULT,
     CHUNK_SIZE_CHARS_DEFAULT,
 )
 from zibaldone.model.chunking import CUTS, CutBy
+from zibaldone.model.source import PULLED
 
-_COLUMNS = ("name", "namespace", "kind", "documents", "chunks", "chunking")
+_FEWER = ("name", "namespace", "kind", "documents", "chunks", "chunking")
+_COLUMNS = (*_FEWER, "last sync")
 
 
 @click.group(invoke_without_command=True)
 @context.json_option
 @click.pass_context
 def sources(ctx: click.Context, as_json: bool) -> None:
-    """List the sources, or change how one is chunked."""
-    if ctx.invoked_subcommand is not None:
-        return
-    answer = context.run_tool(ctx.obj, "list_sources", {})
+    """List the sources, or add, sync and change them.
+
+    A source is where documents come from: kb holds those that agents write, others hold rows of
+    your own databases.
+    """
+    if ctx.invoked_subcommand is None:
+        _list(ctx.obj, as_json=as_json)
+
+
+@sources.command("list")
+@context.json_option
+@click.pass_obj
+def list_(options: context.Options, /, as_json: bool) -> None:
+    """List the sources."""
+    _list(options, as_json=as_json)
+
+
+def _list(options: context.Options, *, as_json: bool) -> None:
+    with opened(options) as session:
+        answer = session.call("list_sources", {})
     if as_json:
         context.echo_json(answer)
         return
     rows = [_row(source) for source in answer["sources"]]
-    context.echo_table([_COLUMNS, *rows], right=frozenset({3, 4}))
+    columns = _COLUMNS if any(source["kind"] == PULLED for source in answer["sources"]) else _FEWER
+    table = [columns, *(row[: len(columns)] for row in rows)]
+    context.echo_table(table, right=frozenset({3, 4}))
 
 
 @sources.command()
@@ -97,7 +122,9 @@ def _row(source: dict[str, Any]) -> tuple[str, ...]:
         how = _in_words(source["chunking"], is_cut=source["is_cut"])
     names = (context.printable(part) for part in (source["source"], source["namespace"], kind))
     counts = (str(source["documents"]), str(source["chunks"]))
-    return (*names, *counts, context.printable(how))
+    synced = source.get("last_sync", "")
+    last_sync = "never" if synced is None else synced[:19] + "Z" if synced else "-"
+    return (*names, *counts, context.printable(how), last_sync)
 
 
 def _in_words(how: dict[str, Any], *, is_cut: bool) -> str:
@@ -120,3 +147,16 @@ def _echo(answer: dict[str, Any]) -> None:
         click.echo(
             "Not all documents are chunked this way yet; set it again to continue.", err=True
         )
+
+
+for command in (
+    add,
+    source_commands.sync,
+    source_commands.show,
+    source_commands.test,
+    source_commands.preview,
+    source_commands.disable,
+    source_commands.enable,
+    source_commands.remove,
+):
+    sources.add_command(command)

@@ -25,6 +25,7 @@ def stdio(options: context.Options, /, profile: str) -> None:
     from zibaldone.stdio import StdioServer, take_streams
     from zibaldone.wiring.catalogue import build_catalogue
     from zibaldone.wiring.runtime import build_runtime
+    from zibaldone.wiring.sources import reconcile_sources
 
     source, sink = take_streams()
     settings = options.settings()
@@ -33,6 +34,7 @@ def stdio(options: context.Options, /, profile: str) -> None:
     surface = Surface(catalogue.profile(profile), catalogue)
     runtime = build_runtime(settings)
     try:
+        asyncio.run(reconcile_sources(settings, runtime.store))
         server = StdioServer(surface, runtime, LOCAL)
         asyncio.run(_serve(server, runtime, source, sink))
     finally:

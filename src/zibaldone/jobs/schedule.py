@@ -91,12 +91,13 @@ def run_due(upkeep: Upkeep, now_us: int) -> list[str]:
             next_run_at_us=next_us,
             ran_at_us=now_us,
         ):
-            # The unique key is the schedule: a run that takes longer than the time between two
-            # runs is not joined by the next one.
+            # The unique key is the schedule, unless its payload has one that others use, too: a
+            # run that takes longer than the time between two is not joined by the next one.
             run = NewJob(
                 schedule.kind,
+                subject=schedule.payload.get("subject"),
                 payload=schedule.payload or None,
-                unique_key=f"schedule:{schedule.name}",
+                unique_key=schedule.payload.get("unique_key", f"schedule:{schedule.name}"),
                 created_at_us=now_us,
             )
             upkeep.queue.add(schedule.namespace, [run])
@@ -129,9 +130,12 @@ class Scheduler:
 
     async def run(self) -> None:
         """Until cancelled."""
-        await self.put()
+        is_put = False
         while True:
             try:
+                if not is_put:
+                    await self.put()
+                    is_put = True
                 await self.tick()
             except ZibaldoneError as error:
                 _log.warning("the schedules wait: %s [%s]", error.message, error.code)

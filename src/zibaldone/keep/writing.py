@@ -64,6 +64,8 @@ class Edit(Generic[C]):
     """Pure; raises what is wrong with the change."""
     text_chars: int = 0
     """Of the text that it brings along."""
+    source_id: int = KB_SOURCE_ID
+    """Of a document that it makes."""
     work_chars: Callable[[Seen], int] = lambda _: 0
     """What deciding it may cost, as the length of a text to be cut and indexed."""
 
@@ -186,7 +188,7 @@ def _decide_and_commit(writer: Writer, edit: Edit[C], actor: Actor) -> tuple[Doc
 
 def _base(reader: Reader, edit: Edit[C]) -> _Base:
     seen = edit.look(reader)
-    source_ids = {KB_SOURCE_ID}
+    source_ids = {edit.source_id}
     stored: Sequence[StoredChunk] = ()
     if seen.document is not None:
         source_ids.add(seen.document.source_id)

@@ -26,15 +26,22 @@ def store_url(data: Path, url: str = "") -> str:
     return f"sqlite://{path}" if path.startswith("/") else f"sqlite:{path}"
 
 
-def open_store(url: str, limits: Limits, *, for_transfer: bool = False) -> Store:
+def open_store(
+    url: str, limits: Limits, *, read_url: str = "", for_transfer: bool = False
+) -> Store:
     """Open the store at a path, `sqlite:PATH` or `postgresql://…`, and make it if it is new.
 
+    `read_url`: a replica of a PostgreSQL database, which reads go to.
     `for_transfer`: also one that is still being filled by a migration from another store.
     """
     if _is_postgres(url):
         from zibaldone.store.postgres.store import PostgresStore
 
-        return PostgresStore(url, limits, for_transfer=for_transfer)
+        if read_url and not _is_postgres(read_url):
+            raise _no_replica()
+        return PostgresStore(url, limits, read_url=read_url, for_transfer=for_transfer)
+    if read_url:
+        raise _no_replica()
     return SqliteStore(_sqlite_path(url), limits, for_transfer=for_transfer)
 
 
@@ -58,6 +65,13 @@ def severable(url: str) -> tuple[str, Callable[[], int]]:
 
         return severable_postgres(url)
     return url, lambda: 0
+
+
+def _no_replica() -> ConfigurationError:
+    return ConfigurationError(
+        "read_store: only a PostgreSQL database has replicas. Give postgresql:// URLs for store "
+        "and read_store, or leave read_store empty."
+    )
 
 
 def _scheme(url: str) -> str:

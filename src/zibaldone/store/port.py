@@ -8,9 +8,9 @@ the contract: what background work asks for. The values that are stored are in `
 half made, and brings an older one up to date; several processes may do so at once. A store that is
 newer than the program, or of another program, is left alone and raises ConfigurationError. A new
 store holds one source: id `KB_SOURCE_ID`, name `kb`, kind `builtin`, in every namespace (`*`),
-enabled, cut by the default `Chunking`. No call of the contract adds or removes sources yet. A
-store that is still being filled from another one (`TransferUpkeep`) is refused, too, unless it is
-opened to go on with that.
+enabled, cut by the default `Chunking`. Others are added and removed by `SourceUpkeep`. A store that
+is still being filled from another one (`TransferUpkeep`) is refused, too, unless it is opened to go
+on with that.
 
 **Transactions.** A transaction is a plain function. `await store.read(tenant, work)` runs
 `work(reader)`, `await store.write(tenant, work)` runs `work(writer)`, and the result of `work` is
@@ -18,7 +18,9 @@ the result of the call. Decisions are made in `work`, waiting is done by the sto
 `work` undoes the transaction and reaches the caller unchanged.
 
 **Isolation.** All reads of a read transaction see one snapshot. It has every write that was
-acknowledged before the transaction began, in this process or another. A writer sees at least as
+acknowledged before the transaction began, in this process or another; also where reads go to a
+replica, unless the primary cannot be reached: then an engine may answer with what the replica has,
+which may lack the last moments, rather than not at all. A writer sees at least as
 much, and its own writes, by id, in lists and in searches. What a writer reads by id
 (`documents.get`, `sources.chunking`, `chunks.stored`; in upkeep also `sources.texts` and
 `sources.chunking_version`) is locked until it commits: nobody else changes it in between, so a
@@ -112,7 +114,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 import orjson
 
@@ -123,8 +125,10 @@ from zibaldone.model.chunk import ChunkChanges, ChunkView, StoredChunk
 from zibaldone.model.document import Document, DocumentHead, DocumentPart, Revision
 from zibaldone.model.facets import Facets
 from zibaldone.model.job import Job, JobState, NewJob
+from zibaldone.model.pulled import PulledBlock, PulledRow, PulledRun
 from zibaldone.model.query import NO_FILTER, Filter, Query
 from zibaldone.store.upkeep import SourceDefinitions, Upkeep
+from zibaldone.store.upkeep import SourceRecord as SourceRecord  # noqa: PLC0414 - part of this contract too
 
 if TYPE_CHECKING:  # numpy is loaded by the first search, not by the first import
     from zibaldone.model.vector import Vectors
@@ -385,9 +389,79 @@ class SourceReads(SourceDefinitions, Protocol):
         """The sources that the caller can see, with what they hold for it, by id."""
         ...
 
+    def all(self) -> list[SourceRecord]:
+        """The sources that the caller can see, by id."""
+        ...
+
+    def get(self, source_id: int) -> SourceRecord | None:
+        """None: there is none that the caller can see; so with `named`."""
+        ...
+
+    def named(self, name: str) -> SourceRecord | None: ...
+
 
 class SourceWrites(SourceReads, Protocol):
     """What a writer reads of sources. Only `SourceUpkeep` changes them."""
+
+
+class PulledReads(Protocol):
+    """What is remembered of the rows of a source. For tenants without a prefix."""
+
+    def last_run(self, source_id: int) -> PulledRun | None:
+        """None: nothing was ever pulled from the source."""
+        ...
+
+    def blocks(self, source_id: int) -> list[PulledBlock]:
+        """All of them, by number: one for about a thousand rows."""
+        ...
+
+    def rows(self, source_id: int, document_ids: Iterable[str]) -> dict[str, PulledRow]:
+        """Those of these documents that a row was pulled for."""
+        ...
+
+    def count(self, source_id: int) -> int:
+        """How many rows are remembered."""
+        ...
+
+    def count_lost(self, source_id: int, blocks: Iterable[int]) -> int:
+        """Rows whose block is one of these, or is not stored."""
+        ...
+
+    def lost(self, source_id: int, limit: int) -> list[str]:
+        """Documents, up to `limit`, of rows whose block is not stored."""
+        ...
+
+
+class PulledWrites(PulledReads, Protocol):
+    """Written in the transaction of the documents that it is about."""
+
+    def begin(self, source_id: int, run: int) -> None:
+        """A run begins; its number is above that of every run before."""
+        ...
+
+    def require_run(self, source_id: int, run: int) -> None:
+        """Conflict: another run has begun since, or the source was removed. Locks the run."""
+        ...
+
+    def finish(self, source_id: int, run: int) -> None:
+        """The run is complete."""
+        ...
+
+    def put_rows(self, source_id: int, rows: Iterable[PulledRow]) -> None:
+        """In place of what was there for these documents."""
+        ...
+
+    def move_rows(self, source_id: int, document_ids: Iterable[str], block: int) -> None:
+        """Those of these rows that are remembered belong to this block from now on."""
+        ...
+
+    def remove_rows(self, source_id: int, document_ids: Iterable[str]) -> None: ...
+
+    def put_block(self, source_id: int, block: PulledBlock) -> None: ...
+
+    def drop_blocks(self, source_id: int, blocks: Iterable[int]) -> None:
+        """Their rows stay and are lost, until they belong to another block."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -538,6 +612,8 @@ class Reader(Protocol):
     @property
     def sources(self) -> SourceReads: ...
     @property
+    def pulled(self) -> PulledReads: ...
+    @property
     def audit(self) -> AuditReads: ...
     @property
     def api_keys(self) -> ApiKeyReads: ...
@@ -560,6 +636,8 @@ class Writer(Protocol):
     @property
     def sources(self) -> SourceWrites: ...
     @property
+    def pulled(self) -> PulledWrites: ...
+    @property
     def jobs(self) -> JobReads: ...
     @property
     def queue(self) -> QueueWrites: ...
@@ -578,12 +656,26 @@ class ProbeResult(Generic[T]):
     by the outcome of the last write; if that was refused, it tries one, and undoes it."""
 
 
+@dataclass(frozen=True, slots=True)
+class ReadStoreStatus:
+    """How reads get on that go to a replica."""
+
+    status: Literal["ok", "late", "unavailable"]
+    """Unless it is ok, reads go to the store itself."""
+    message: str = ""
+
+
 class Store(Protocol):
     """An open store. The module's docstring says what every engine keeps to."""
 
     @property
     def description(self) -> str:
         """Names the store in a sentence: "the SQLite file /data/zibaldone.db". No passwords."""
+        ...
+
+    @property
+    def read_store_status(self) -> ReadStoreStatus | None:
+        """None: no reads go to a replica."""
         ...
 
     async def read(
@@ -635,6 +727,14 @@ class Store(Protocol):
 
         It may take long, and is called once at the start of a server, whether or not the model has
         vectors. Searches work without it, maybe slower, or raise VectorsUnavailable for a while.
+        """
+        ...
+
+    async def listen(self, wake: Callable[[], None]) -> None:
+        """Call `wake` on the event loop when another process has queued something; until cancelled.
+
+        It only saves time. A call may be missed, or come for nothing, so workers also look by
+        themselves. An engine that does not hear of other processes returns at once.
         """
         ...
 

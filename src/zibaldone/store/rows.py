@@ -8,11 +8,19 @@ from typing import Any, TypeVar
 
 import orjson
 
-from zibaldone.errors import InvalidArgument
+from zibaldone.errors import Conflict, Forbidden, InvalidArgument, NotFound
 from zibaldone.model.chunk import ChunkView
-from zibaldone.model.document import Document, DocumentHead, DocumentPart, Revision
+from zibaldone.model.document import (
+    KB_SOURCE_ID,
+    Document,
+    DocumentHead,
+    DocumentPart,
+    Revision,
+)
 from zibaldone.model.job import Schedule
+from zibaldone.model.pulled import PulledBlock, PulledRow, PulledRun
 from zibaldone.store.definition import parse_chunking
+from zibaldone.store.port import SourceRecord
 from zibaldone.store.upkeep import Source
 
 T = TypeVar("T")
@@ -29,7 +37,11 @@ TEXT_OR_NONE = (str, NoneType)
 INT_OR_NONE = (int, NoneType)
 _HEAD: Kinds = (str, TEXT_OR_NONE, str, str, int)
 _VIEW: Kinds = (int, str, int, str, str, str, int, int, str, str, str)
-_SOURCE: Kinds = (int, str, str, str, int, str, int, int, int)
+_SOURCE: Kinds = (int, str, str, str, int, str, int, int, int, INT_OR_NONE)
+_SOURCE_RECORD: Kinds = (int, str, str, str, int, str, INT_OR_NONE)
+_PULLED_RUN: Kinds = (int, int)
+_PULLED_BLOCK: Kinds = (int, int, bytes, str, int)
+_PULLED_ROW: Kinds = (str, int, int, bytes)
 _SCHEDULE: Kinds = (str, str, str, str, str, int, INT_OR_NONE)
 _REVISION: Kinds = (int, str, str, str, str, int, int, str, str)
 _FIELDS: Kinds = (
@@ -164,7 +176,7 @@ def chunk_view(row: Row) -> ChunkView:
 
 def source(row: Row) -> Source:
     require(row, _SOURCE)
-    source_id, namespace, name, kind, enabled, definition, documents, chunks, is_cut = row
+    source_id, namespace, name, kind, enabled, definition, documents, chunks, is_cut, synced = row
     chunking, problem = None, ""
     try:
         chunking = parse_chunking(definition)
@@ -181,7 +193,74 @@ def source(row: Row) -> Source:
         chunking=chunking,
         problem=problem,
         is_cut=bool(is_cut),
+        definition=source_definition(definition),
+        last_sync_at_us=synced,
     )
+
+
+def source_record(row: Row) -> SourceRecord:
+    source_id, namespace, name, kind, enabled, definition, synced = require(row, _SOURCE_RECORD)
+    return SourceRecord(
+        source_id, namespace, name, kind, bool(enabled), source_definition(definition), synced
+    )
+
+
+def source_definition(stored: str) -> dict[str, Any]:
+    """A definition that is no object has nothing in it."""
+    definition = orjson.loads(stored)
+    return definition if isinstance(definition, dict) else {}
+
+
+def require_removable(source_id: int) -> None:
+    if source_id == KB_SOURCE_ID:
+        raise Forbidden("The built-in source cannot be changed or removed.")
+
+
+def no_such_source(source_id: int) -> NotFound:
+    return NotFound(f"There is no source {source_id}.", source_id=source_id)
+
+
+def name_is_taken(name: str) -> Conflict:
+    return Conflict(f"A source {name!r} exists already.", source=name)
+
+
+def documents_are_left(source_id: int) -> Conflict:
+    return Conflict(
+        "The source still has documents; it can be removed when they are deleted.",
+        source_id=source_id,
+    )
+
+
+def pulled_run(row: Row) -> PulledRun:
+    run, is_complete = require(row, _PULLED_RUN)
+    return PulledRun(run, bool(is_complete))
+
+
+def pulled_block(row: Row) -> PulledBlock:
+    block, rows, digest, first_key, is_settled = require(row, _PULLED_BLOCK)
+    return PulledBlock(block, rows, digest, first_key, bool(is_settled))
+
+
+def pulled_block_values(block: PulledBlock) -> dict[str, Any]:
+    return {
+        "block": block.block,
+        "rows": block.rows,
+        "digest": block.digest,
+        "first_key": block.first_key,
+        "is_settled": int(block.is_settled),
+    }
+
+
+def pulled_row(row: Row) -> PulledRow:
+    return PulledRow(*require(row, _PULLED_ROW))
+
+
+def require_same_run(last: int | None, run: int) -> None:
+    if last != run:
+        raise Conflict(
+            "Another sync of the source has begun, or the source was removed; this one stops.",
+            run=run,
+        )
 
 
 def schedule(row: Row) -> Schedule:

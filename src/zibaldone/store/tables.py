@@ -133,6 +133,17 @@ TABLES: tuple[Table, ...] = (
         "name",
         "name cron kind namespace payload next_run_at_us:int last_run_at_us:int",
     ),
+    _table("pulled_runs", "source_id", "source_id:int namespace run:int is_complete:int"),
+    _table(
+        "pulled_blocks",
+        "source_id block",
+        "source_id:int block:int namespace rows:int digest:bytes first_key is_settled:int",
+    ),
+    _table(
+        "pulled_rows",
+        "source_id document_id",
+        "source_id:int document_id namespace block:int mark:int content:bytes",
+    ),
     _table("usage", "namespace", "namespace documents:int revisions:int bytes:int"),
 )
 """In an order in which they can be filled: what a row refers to is there before it."""

@@ -19,7 +19,7 @@ back-off or a worker's registration that ends impossibly late counts as over; ea
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from zibaldone.model.chunk import ChunkChanges, ChunkTerms, StoredChunk
@@ -61,6 +61,23 @@ class Source:
     problem: str
     is_cut: bool
     """False while documents are left that an earlier chunking cut."""
+    definition: Mapping[str, Any] = field(default_factory=dict)
+    """As `SourceUpkeep.add` was given it; `SourceDefinition.from_stored` reads it."""
+    last_sync_at_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRecord:
+    """A source as a caller of its namespace may use it."""
+
+    source_id: int
+    namespace: str
+    name: str
+    kind: str
+    enabled: bool
+    definition: Mapping[str, Any]
+    """As `SourceUpkeep.add` was given it. It holds no passwords."""
+    last_sync_at_us: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +95,57 @@ class SourceUpkeep(SourceDefinitions, Protocol):
 
     def all(self) -> list[Source]:
         """Every source of every namespace, by id."""
+        ...
+
+    def records(self) -> list[SourceRecord]:
+        """The same without counting what they hold: cheap enough to ask every few seconds."""
+        ...
+
+    def add(
+        self,
+        namespace: str,
+        name: str,
+        kind: str,
+        definition: Mapping[str, Any],
+        *,
+        at_us: int,
+        enabled: bool = True,
+    ) -> int:
+        """Add a source; its id. Conflict: the namespace, or every namespace (`*`), has that name.
+
+        `definition` is a JSON object; its `chunking` says how documents are cut.
+        """
+        ...
+
+    def redefine(self, source_id: int, definition: Mapping[str, Any]) -> bool:
+        """Give a source another definition. Whether its chunking differs from the one before: then
+        it is a new version, as with `set_chunking`.
+
+        NotFound: there is no such source; so in the next three. Forbidden, as in the next two: it
+        is the built-in one.
+        """
+        ...
+
+    def enable(self, source_id: int, enabled: bool) -> None:
+        """Show the source's documents in searches, or leave them out."""
+        ...
+
+    def release(self, source_id: int, limit: int) -> int:
+        """Hand up to `limit` of its deleted documents over to the built-in source; how many.
+
+        So they can still be restored when the source is gone. 0: there are none left.
+        """
+        ...
+
+    def remove(self, source_id: int) -> None:
+        """Remove a source and what was remembered of its rows; its name is free again.
+
+        Conflict: documents of it are left. Delete them, then `release` them.
+        """
+        ...
+
+    def set_synced(self, source_id: int, at_us: int) -> None:
+        """A sync that began at this time has ended well."""
         ...
 
     def set_chunking(self, source_id: int, chunking: Chunking) -> int:

@@ -19,12 +19,16 @@ from zibaldone.tools.exchange import import_documents
 from zibaldone.tools.jobs import jobs
 from zibaldone.tools.rag import (
     admin,
+    fetch_from_source,
     get_chunks,
     get_docs,
     search_fts,
     search_hybrid,
     search_vector,
+    sync,
 )
+from zibaldone.tools.sources import definitions, manage
+from zibaldone.tools.sources import sync as sync_and_wait
 from zibaldone.tools.spec import AnyTool
 from zibaldone.tools.upkeep import index, keys, sources, usage
 
@@ -44,9 +48,9 @@ TOOLS: tuple[AnyTool, ...] = (
     search_hybrid.TOOL,
     get_chunks.TOOL,
     get_docs.TOOL,
-    admin.FETCH,
+    fetch_from_source.TOOL,
     admin.STATS,
-    admin.SYNC,
+    sync.TOOL,
     history.HISTORY,
     history.REVISION,
     history.DIFF,
@@ -66,6 +70,15 @@ TOOLS: tuple[AnyTool, ...] = (
     sources.LIST,
     sources.SHOW,
     sources.SET,
+    definitions.TABLES,
+    definitions.PROPOSE,
+    definitions.ADD,
+    manage.SHOW,
+    manage.TEST,
+    manage.PREVIEW,
+    manage.ENABLE,
+    manage.REMOVE,
+    sync_and_wait.TOOL,
     import_documents.IMPORT,
     import_documents.PREVIEW,
 )

@@ -18,6 +18,7 @@ from zibaldone.ingest.convert import Converter
 from zibaldone.ingest.fetch import Fetcher
 from zibaldone.jobs.runner import JobRunner
 from zibaldone.keep.commit import Actor
+from zibaldone.keep.pulled import PulledDocuments
 from zibaldone.keep.writing import C, Edit, Preparation, write_edit
 from zibaldone.limits import (
     LONG_ANSWER_BYTES,
@@ -32,6 +33,7 @@ from zibaldone.limits import (
 )
 from zibaldone.model.document import Document
 from zibaldone.model.job import Schedule
+from zibaldone.pull.live import LiveSources
 from zibaldone.store.port import Reader, Store
 
 
@@ -77,6 +79,10 @@ class Runtime:
     """Runs jobs of other kinds than vectors."""
     schedules: Sequence[Schedule] = ()
     """Those that come with the product; the store has more."""
+    pulled: PulledDocuments | None = None
+    """Where rows of sources go."""
+    live: LiveSources | None = None
+    """Follows sources that change."""
     long_answers: TaskTurns = field(default_factory=long_answer_turns)
     """Held by a call that reads whole documents, until its answer is sent."""
     sources: TaskTurns = field(default_factory=source_turns)

@@ -23,7 +23,10 @@ from zibaldone.errors import DeadlineExceeded, StorageUnavailable, ZibaldoneErro
 from zibaldone.index.sweep import Lag, measured_lag
 from zibaldone.jobs.supervisor import Supervisor
 from zibaldone.limits import HEALTH_SECONDS_MAX, STUCK_SECONDS
-from zibaldone.store.port import Store
+from zibaldone.model.instant import to_iso
+from zibaldone.pull.live import SourceLag
+from zibaldone.pull.metrics import publish
+from zibaldone.store.port import ReadStoreStatus, Store
 from zibaldone.tools.spec import Runtime
 from zibaldone.web.auth import Authenticator
 from zibaldone.web.http import HttpScope, Receive, Send, send_body, send_json
@@ -91,6 +94,8 @@ class Health:
         del receive
         require_effect(await self._authenticator.authenticate(scope), "admin")
         await self._sampler.sample()  # brings the lag up to date
+        if self._runtime.live is not None:
+            publish(self._runtime.live.lags())
         headers = [(b"content-type", CONTENT_TYPE_LATEST.encode())]
         await send_body(scope, send, 200, generate_latest(), headers)
 
@@ -115,8 +120,10 @@ class Health:
         if sample is not None and sample.refused_write is not None:
             writes = {**_failed(sample.refused_write), "status": "refused"}
         late_s = loop_lag.seconds
+        read_store = self._runtime.store.read_store_status
         return {
             "store": store,
+            **({} if read_store is None else {"read_store": _read_store(read_store)}),
             "readers": readers,
             "writes": writes,
             "loop": {
@@ -125,7 +132,18 @@ class Health:
             },
             "embedder": self._embedder(),
             "index": self._index(sample),
+            "sources": self._sources(),
             "background": self._background.status(),
+        }
+
+    def _sources(self) -> Service:
+        """As the task that follows sources saw them last; the store is not asked."""
+        lags = [] if self._runtime.live is None else self._runtime.live.lags()
+        if not lags:
+            return {"status": "off"}
+        return {
+            "status": "late" if any(lag.is_late for lag in lags) else "ok",
+            "sources": [_source(lag) for lag in lags],
         }
 
     def _embedder(self) -> Service:
@@ -215,6 +233,24 @@ class Errand:
         if problem is not None:
             raise problem
         return {"status": "ok", "ms": round(waited_s * 1000, 3)}
+
+
+def _source(lag: SourceLag) -> Service:
+    return {
+        "source": lag.name,
+        "namespace": lag.namespace,
+        "enabled": lag.enabled,
+        "mode": lag.mode,
+        "lag_seconds": None if lag.seconds is None else round(lag.seconds, 3),
+        "last_sync": None if lag.last_sync_at_us is None else to_iso(lag.last_sync_at_us),
+        "is_late": lag.is_late,
+        "problem": lag.problem,
+    }
+
+
+def _read_store(status: ReadStoreStatus) -> Service:
+    service = {"status": status.status}
+    return {**service, "message": status.message} if status.message else service
 
 
 def _failed(error: ZibaldoneError) -> Service:

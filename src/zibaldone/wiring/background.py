@@ -26,6 +26,12 @@ def build_supervisor(runtime: Runtime) -> Supervisor:
             BackgroundTask("jobs", runtime.jobs.run),
             BackgroundTask("schedules", scheduler.run),
         ]
+    if runtime.live is not None:
+        tasks.append(BackgroundTask("sources", runtime.live.run))
+    if tasks:
+        tasks.append(
+            BackgroundTask("wake-ups", partial(runtime.store.listen, runtime.wake), ends=True)
+        )
     return Supervisor(tasks)
 
 

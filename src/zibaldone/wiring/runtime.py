@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from zibaldone.embed.open import EmbedderSettings, open_embedder
 from zibaldone.embed.port import Embedder
 from zibaldone.embed.watched import Watched
@@ -11,7 +13,10 @@ from zibaldone.index.worker import IndexWorker
 from zibaldone.ingest.convert import Converter
 from zibaldone.ingest.fetch import Fetcher
 from zibaldone.jobs.runner import JobRunner
+from zibaldone.keep.pulled import PulledDocuments
 from zibaldone.keep.writing import Preparation
+from zibaldone.pull.job import SYNC, sync_kind
+from zibaldone.pull.live import LiveSources
 from zibaldone.settings import Settings
 from zibaldone.store.open import open_store, store_url
 from zibaldone.tools.spec import Runtime
@@ -21,16 +26,25 @@ def build_runtime(settings: Settings) -> Runtime:
     limits = settings.limits
     chosen = chosen_embedder(settings)
     embedder = None if chosen is None else Watched(chosen)
-    store = open_store(store_url(settings.data, settings.store), limits)
+    url = store_url(settings.data, settings.store)
+    store = open_store(url, limits, read_url=settings.read_store)
     index = None if embedder is None else IndexWorker(store, embedder)
+    preparation = Preparation()
+    pulled = PulledDocuments(store, preparation, limits)
+    kinds = {SYNC: sync_kind(store, pulled)}
+    if index is not None:
+        kinds[REINDEX] = reindex_kind(store, index)
+    jobs = JobRunner(store, kinds)
     return Runtime(
         store=store,
         limits=limits,
         query_vectors=QueryVectors(embedder),
-        preparation=Preparation(),
+        preparation=preparation,
         embedder=embedder,
         index=index,
-        jobs=JobRunner(store, {} if index is None else {REINDEX: reindex_kind(store, index)}),
+        jobs=jobs,
+        pulled=pulled,
+        live=LiveSources(store, os.environ, on_added=jobs.wake),
         schedules=() if index is None else (reindex_schedule(),),
         fetcher=Fetcher(
             roots=settings.ingest_roots,

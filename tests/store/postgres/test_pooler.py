@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.drivers.pgbouncer import PROGRAM, PgBouncer
+from tests.drivers.pgbouncer import PgBouncer
 from tests.drivers.postgres import databases
 from tests.store.kept import ACTOR, Kept
 from zibaldone.access.principal import Tenant
@@ -20,8 +20,6 @@ from zibaldone.model.job import NewJob, new_lease_owner
 from zibaldone.store.port import Writer
 from zibaldone.store.postgres.store import PostgresStore
 from zibaldone.store.upkeep import Upkeep
-
-pytestmark = pytest.mark.skipif(PROGRAM is None, reason="needs PgBouncer: apt install pgbouncer")
 
 NAMESPACES = ("a", "b", "c", "d")
 

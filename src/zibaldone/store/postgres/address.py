@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -26,6 +26,9 @@ _DEFAULTS = {
 }
 """For libpq, unless the URL says otherwise."""
 
+_OWN = ("connections_max", "direct_host", "direct_port")
+"""Parameters of the URL that are ours."""
+
 
 @dataclass(frozen=True, slots=True)
 class Address:
@@ -33,23 +36,48 @@ class Address:
     """As `psycopg.connect` takes them."""
     connections_max: int
     """Connections that reads and writes may have open at a time."""
+    direct_parameters: dict[str, Any] = field(default_factory=dict)
+    """Host and port of the server itself, where the URL leads to a pooler."""
 
     @classmethod
-    def parse(cls, url: str) -> Address:
-        """ConfigurationError where the URL is malformed; no message repeats any of it."""
-        url, connections_max = _own_parameters(url)
+    def parse(cls, url: str, setting: str = "store", *, is_standby: bool = False) -> Address:
+        """ConfigurationError where the URL is malformed; no message repeats any of it.
+
+        `is_standby`: of several hosts, one that follows is wanted, not the primary.
+        """
+        try:
+            return cls._parse(url, "standby" if is_standby else "read-write")
+        except ConfigurationError as problem:
+            raise ConfigurationError(f"{setting}: {problem.message}") from None
+
+    @classmethod
+    def _parse(cls, url: str, of_several: str) -> Address:
+        url, own = _own_parameters(url)
+        connections_max = _connections_max(own.get("connections_max"))
         try:
             given = conninfo.conninfo_to_dict(url)
         except psycopg.Error:  # quotes what it cannot parse, maybe a password
             raise _malformed() from None
-        if not all(port.isdecimal() for port in str(given.get("port") or 0).split(",") if port):
+        direct = {
+            name: own[f"direct_{name}"] for name in ("host", "port") if f"direct_{name}" in own
+        }
+        ports = f"{given.get('port') or ''},{direct.get('port', '')}"
+        if not all(port.isdecimal() for port in ports.split(",") if port):
             raise _malformed()
-        hosts = str(given.get("host") or given.get("hostaddr") or "").split(",")
-        defaults = dict(_DEFAULTS)
-        if len(hosts) > 1:
-            defaults["target_session_attrs"] = "read-write"  # whichever is the primary
         given = {name: value for name, value in given.items() if value is not None}
-        return cls({**defaults, **given, "client_encoding": "utf8"}, connections_max)
+        chosen = _of_several(given, of_several)
+        parameters = {**_DEFAULTS, **chosen, **given, "client_encoding": "utf8"}
+        return cls(parameters, connections_max, direct)
+
+    @property
+    def direct(self) -> Address:
+        """The same without a pooler in between, if the URL says how."""
+        if not self.direct_parameters:
+            return self
+        kept = {name: value for name, value in self.parameters.items() if name != "hostaddr"}
+        given = {**kept, **self.direct_parameters}
+        chosen = _of_several(given, "read-write")
+        return replace(self, parameters={**chosen, **given}, direct_parameters={})
 
     @property
     def description(self) -> str:
@@ -63,28 +91,36 @@ class Address:
         return text.replace(password, "***") if password else text
 
 
-def _own_parameters(url: str) -> tuple[str, int]:
-    """The URL as libpq takes it, and `connections_max`, which is not libpq's."""
+def _of_several(given: dict[str, Any], kind: str) -> dict[str, str]:
+    """Of several hosts, whichever is of the kind."""
+    hosts = str(given.get("host") or given.get("hostaddr") or "")
+    return {"target_session_attrs": kind} if "," in hosts else {}
+
+
+def _own_parameters(url: str) -> tuple[str, dict[str, str]]:
+    """The URL as libpq takes it, and the parameters that are not libpq's."""
     place, _, query = url.partition("?")
     try:
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
     except ValueError:
         raise _malformed() from None
-    ours = [value for name, value in pairs if name == "connections_max"]
-    theirs = [(name, value) for name, value in pairs if name != "connections_max"]
-    if not ours:
-        return url, CONNECTIONS_DEFAULT
-    number = ours[-1]
+    ours = {name: value for name, value in pairs if name in _OWN}
+    theirs = [(name, value) for name, value in pairs if name not in _OWN]
+    return f"{place}?{urlencode(theirs, quote_via=quote)}" if ours else url, ours
+
+
+def _connections_max(number: str | None) -> int:
+    if number is None:
+        return CONNECTIONS_DEFAULT
     if not number.isdecimal() or not CONNECTIONS_MIN <= int(number) <= CONNECTIONS_MAX:
         raise ConfigurationError(
-            f"store: connections_max must be a whole number from {CONNECTIONS_MIN} to "
-            f"{CONNECTIONS_MAX}."
+            f"connections_max must be a whole number from {CONNECTIONS_MIN} to {CONNECTIONS_MAX}."
         )
-    return f"{place}?{urlencode(theirs, quote_via=quote)}", int(number)
+    return int(number)
 
 
 def _malformed() -> ConfigurationError:
     return ConfigurationError(
-        "store: the URL is not well formed: postgresql://user:password@host:port/database. "
+        "the URL is not well formed: postgresql://user:password@host:port/database. "
         "Write characters like @ / : % in a password as %40 %2F %3A %25."
     )

@@ -45,12 +45,12 @@ def connect(address: Address) -> Raw:
         raise of_connecting(problem, address) from problem
     # One type for all whole numbers: one plan for a statement, whatever the size of its values.
     raw.adapters.register_dumper(int, Int8Dumper)
-    if _is_pooled(raw):
+    if is_pooled(raw):
         raw.prepare_threshold = None
     return raw
 
 
-def _is_pooled(raw: Raw) -> bool:
+def is_pooled(raw: Raw) -> bool:
     """Whether a pooler is in between, which may give each transaction another connection.
 
     A pooler makes up a process id for its clients, to be able to cancel for them.
@@ -135,6 +135,8 @@ class Transaction:
         """What parts of the engine add up, to be written once at the end."""
         self.definitions: dict[int, tuple[str, str]] = {}
         """Name and definition of sources that are locked, by source."""
+        self.has_queued = False
+        """Whether there is something new for the workers of other processes."""
         self.new_documents: set[int] = set()
         """Keys of documents that this transaction inserted and that have no chunks yet."""
         self._locked: set[object] = set()
@@ -268,10 +270,10 @@ def _cancel(raw: Raw, over: threading.Event) -> None:
         raw.cancel_safe(timeout=_CANCEL_SECONDS_MAX)
     if not over.wait(_CANCEL_SECONDS_MAX):
         _log.warning("the server does not stop a query; its connection is closed")
-        _shut(raw)
+        shut(raw)
 
 
-def _shut(raw: Raw) -> None:
+def shut(raw: Raw) -> None:
     """End the connection under whoever waits for it in another thread."""
     with suppress(psycopg.Error, OSError):
         duplicate = socket.socket(fileno=os.dup(raw.fileno()))

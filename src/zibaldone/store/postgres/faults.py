@@ -50,11 +50,13 @@ def _damaged(place: str, why: str) -> StorageCorrupt:
 _Made = Callable[[str, str], ZibaldoneError]
 """Given the name of the database and the server's words."""
 
+_FULL = "too many (clients|connections)|remaining connection slots|no more connections"
+
 _AT_CONNECTING: tuple[tuple[re.Pattern[str], _Made], ...] = tuple(
     (re.compile(pattern), made)
     for pattern, made in (
         (
-            "too many (clients|connections)|remaining connection slots|no more connections",
+            _FULL,
             lambda place, _: StorageUnavailable(
                 f"There is no connection left to {place}. Raise max_connections there, or lower "
                 "connections_max in the URL of the store."
@@ -64,6 +66,19 @@ _AT_CONNECTING: tuple[tuple[re.Pattern[str], _Made], ...] = tuple(
             "the database system is|server closed the connection",
             lambda place, reason: StorageUnavailable(
                 f"The server of {place} is not ready: {reason}. Try again."
+            ),
+        ),
+        (
+            "server is not in hot standby mode",
+            lambda place, _: StorageUnavailable(
+                f"None of the servers of {place} is a standby at present."
+            ),
+        ),
+        (
+            "session is read-only|server is in hot standby mode",
+            lambda place, _: StorageUnavailable(
+                f"None of the servers of {place} takes writes at present: a standby has not taken "
+                "over yet, or the primary cannot be reached. Try again."
             ),
         ),
         (
@@ -183,6 +198,11 @@ def is_lost_connection(problem: BaseException, raw: psycopg.Connection) -> bool:
     return isinstance(problem, psycopg.OperationalError) and (
         raw.closed or isinstance(problem, _GONE)
     )
+
+
+def is_full(problem: ZibaldoneError) -> bool:
+    """Whether the server is there, but has no connection left."""
+    return re.search(_FULL, str(problem.__cause__)) is not None
 
 
 def of_connecting(problem: psycopg.Error, address: Address) -> ZibaldoneError:

@@ -76,6 +76,7 @@ class Queue:
         if row is None:
             return None
         self._transaction.defer(_SQL[statement], {**values, "job_key": row[-1]})
+        self._transaction.has_queued = True
         return self._jobs.get(job_id)
 
 
@@ -84,6 +85,7 @@ def add_jobs(
 ) -> list[str]:
     """The new jobs' ids, or those of the ones that have their unique keys."""
     listed = list(jobs)
+    transaction.has_queued |= bool(listed)
     plain = [job for job in listed if job.unique_key is None]
     if plain:
         _add_plain(transaction, plain, namespace, prefix)

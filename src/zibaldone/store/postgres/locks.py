@@ -42,6 +42,11 @@ def lock_source_alone(transaction: Transaction, source_id: int) -> None:
     transaction.lock_once(name, _SQL["source_alone"], {"source_id": source_id})
 
 
+def lock_source_names(transaction: Transaction) -> None:
+    """Nobody else adds a source."""
+    transaction.lock_once("source names", _SQL["source_names"])
+
+
 def lock_usage(transaction: Transaction, namespace: str) -> None:
     """Nobody else adds to the namespace."""
     transaction.lock_once("usage", _SQL["usage"], {"namespace": namespace})

@@ -8,18 +8,17 @@ from zibaldone.errors import ZibaldoneError
 from zibaldone.store.port import StorePlace
 from zibaldone.store.postgres.address import Address
 from zibaldone.store.postgres.connection import connect
+from zibaldone.store.postgres.faults import translated
+from zibaldone.store.postgres.schema import look
 
 
 def place_of(address: Address) -> StorePlace:
     problem, is_made, server = "", False, "server not reached"
     try:
         with connect(address) as raw:
-            row = raw.execute(
-                "SELECT to_regclass('zibaldone.migrations') IS NOT NULL, "
-                "current_setting('server_version')"
-            ).fetchone()
-            if row is not None:
-                is_made, server = bool(row[0]), f"server {row[1]}"
+            server = f"server {raw.info.parameter_status('server_version')}"
+            with translated(address):
+                is_made = look(raw, address)
     except ZibaldoneError as error:
         problem = error.message
     return StorePlace(
@@ -28,6 +27,6 @@ def place_of(address: Address) -> StorePlace:
         description=address.description,
         is_made=is_made,
         problem=problem,
-        advice="Look at the URL of the store, and whether the server runs." if problem else "",
+        advice="Do what it says, or look at the URL of the store." if problem else "",
         recovery="Restore a backup of the database, or promote a standby.",
     )

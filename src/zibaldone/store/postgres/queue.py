@@ -122,6 +122,7 @@ class QueueUpkeep:
         self, leases: Iterable[LeasedJob], *, now_us: int, has_progressed: bool = False
     ) -> set[int]:
         held = self._each_owner("release", leases, now_us=now_us, has_progressed=has_progressed)
+        self._transaction.has_queued |= bool(held)
         return {row[0] for row in held}
 
     def finish(

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+import psycopg
+
 from zibaldone.access.turns import Turns
 from zibaldone.errors import DeadlineExceeded
 from zibaldone.store.fair_threads import FairThreads, Task
 from zibaldone.store.postgres.connection import Connections, Raw, Transaction, settings_statement
 from zibaldone.store.postgres.faults import STORE_PROBLEMS, as_storage_error, is_lost_connection
+from zibaldone.store.postgres.replica import Replica
 from zibaldone.store.postgres.watchdog import Watchdog
 
 T = TypeVar("T")
@@ -18,19 +21,37 @@ BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
 class Readers:
-    def __init__(self, connections: Connections, turns: Turns[Task[Any]]) -> None:
+    def __init__(
+        self, connections: Connections, turns: Turns[Task[Any]], replica: Replica | None = None
+    ) -> None:
         self._connections = connections
+        self._replica = replica
         self._watchdog = Watchdog()
         self._threads = FairThreads("zibaldone-reader", turns)
 
     async def run(
-        self, work: Callable[[Transaction], T], settings: Mapping[str, str], seconds_max: float
+        self,
+        work: Callable[[Transaction], T],
+        settings: Mapping[str, str],
+        seconds_max: float,
+        *,
+        may_be_replica: bool = False,
     ) -> T:
         """`settings` are those of the transaction; see `scopes.py`."""
 
         def run_in_thread(task: Task[T]) -> T:
             if task.is_abandoned:
                 raise DeadlineExceeded("Nobody waits for this read any more.")
+            replica = self._replica
+            if replica is not None and may_be_replica and (raw := replica.take()) is not None:
+                try:
+                    return self._read_on(raw, task, work, settings, seconds_max)
+                except STORE_PROBLEMS as problem:
+                    if task.is_abandoned or isinstance(problem, psycopg.errors.QueryCanceled):
+                        raise as_storage_error(problem, self._connections.address) from problem
+                    replica.note_problem(problem)
+                finally:
+                    replica.give_back(raw)
             return self._read(task, work, settings, seconds_max)
 
         return await self._threads.run(run_in_thread)

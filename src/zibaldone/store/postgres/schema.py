@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import psycopg
 
@@ -54,6 +55,18 @@ CREATE TABLE zibaldone.migrations (
 
 _ADD_VECTOR = "CREATE EXTENSION IF NOT EXISTS vector"
 
+_MAY_ADD_VECTOR = """
+SELECT bool_or(NOT superuser OR current_setting('is_superuser') = 'on'
+               OR trusted AND has_database_privilege(current_database(), 'CREATE'))
+FROM pg_available_extension_versions WHERE name = 'vector' HAVING count(*) > 0
+"""
+
+_MAY_MAKE_SCHEMA = """
+SELECT CASE WHEN to_regnamespace('zibaldone') IS NULL
+       THEN has_database_privilege(current_database(), 'CREATE')
+       ELSE has_schema_privilege('zibaldone', 'CREATE') END
+"""
+
 _INVALID = """
 SELECT 1 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
 JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -76,6 +89,89 @@ def prepare(address: Address, *, for_transfer: bool = False) -> None:
             raw.close()
 
 
+@dataclass(frozen=True, slots=True)
+class _State:
+    has_tables: bool
+    """The schema `zibaldone` has something in it; the next: it is ours."""
+    is_ours: bool
+    has_vector: bool
+
+
+def _state(raw: Raw, address: Address) -> _State:
+    """ConfigurationError where the server or pgvector is too old, or the encoding is another."""
+    ((has_tables, is_ours, server, encoding, vector),) = raw.execute(_STATE).fetchall()
+    if server < SERVER_VERSION_MIN:
+        raise ConfigurationError(
+            f"{address.description} runs PostgreSQL {server}; {SERVER_VERSION_MIN} or newer is "
+            "needed."
+        )
+    if encoding != "UTF8":
+        raise ConfigurationError(
+            f"{address.description} stores text as {encoding}. Make a database with ENCODING "
+            "'UTF8' TEMPLATE template0."
+        )
+    if vector is not None and tuple(map(int, vector.split(".")[:2])) < VECTOR_VERSION_MIN:
+        raise ConfigurationError(
+            f"{address.description} has pgvector {vector}; {_vector_wanted()} or newer is needed. "
+            "Update it: ALTER EXTENSION vector UPDATE."
+        )
+    return _State(bool(has_tables), bool(is_ours), vector is not None)
+
+
+def look(raw: Raw, address: Address) -> bool:
+    """Whether the schema is there. It changes nothing.
+
+    ConfigurationError: a store could not be opened or made here; the same that `prepare` raises.
+    """
+    state = _state(raw, address)
+    if state.is_ours:
+        return True
+    if state.has_tables:
+        raise _of_another(address)
+    if not state.has_vector:
+        row = raw.execute(_MAY_ADD_VECTOR).fetchone()
+        if row is None:
+            raise _vector_not_installed(address)
+        if not row[0]:
+            raise _vector_not_added(address)
+    if raw.execute(_MAY_MAKE_SCHEMA).fetchone() != (True,):
+        raise _may_not_make(address, "permission denied")
+    return False
+
+
+def _of_another(address: Address) -> ConfigurationError:
+    return ConfigurationError(
+        f"The schema zibaldone of {address.description} belongs to another program; it was left "
+        "untouched."
+    )
+
+
+def _may_not_make(address: Address, reason: str | None) -> ConfigurationError:
+    return ConfigurationError(
+        f"The user of {address.description} may not use, make or change the schema zibaldone: "
+        f"{reason}. Make it the owner of the database, or of an empty schema: CREATE SCHEMA "
+        "zibaldone AUTHORIZATION …"
+    )
+
+
+def _vector_not_added(address: Address) -> ConfigurationError:
+    return ConfigurationError(
+        f"{address.description} lacks the extension pgvector, and its user may not add it. Let a "
+        "superuser run, in that database: CREATE EXTENSION vector"
+    )
+
+
+def _vector_not_installed(address: Address) -> ConfigurationError:
+    return ConfigurationError(
+        f"The server of {address.description} lacks pgvector. Install {_vector_wanted()} or newer "
+        "there (Debian: postgresql-16-pgvector), then: CREATE EXTENSION vector"
+    )
+
+
+def _vector_wanted() -> str:
+    return ".".join(map(str, VECTOR_VERSION_MIN))
+
+
 class _Preparation:
     def __init__(self, raw: Raw, address: Address) -> None:
         self._raw = raw
@@ -85,58 +181,28 @@ class _Preparation:
     def run(self) -> None:
         has_tables, is_ours = self._look()
         if has_tables and not is_ours:
-            raise ConfigurationError(
-                f"The schema zibaldone of {self._address.description} belongs to another program; "
-                "it was left untouched."
-            )
+            raise _of_another(self._address)
         try:
             if is_ours and self._version() == self._migrations[-1].number:
                 return
             for group in self._groups():
                 self._apply(group)
         except psycopg.errors.InsufficientPrivilege as problem:
-            raise ConfigurationError(
-                f"The user of {self._address.description} may not use, make or change the schema "
-                f"zibaldone: {problem.diag.message_primary}. Make it the owner of the database, or "
-                "of an empty schema: CREATE SCHEMA zibaldone AUTHORIZATION …"
-            ) from problem
+            raise _may_not_make(self._address, problem.diag.message_primary) from problem
 
     def _look(self) -> tuple[bool, bool]:
-        ((has_tables, is_ours, server, encoding, vector),) = self._raw.execute(_STATE).fetchall()
-        if server < SERVER_VERSION_MIN:
-            raise ConfigurationError(
-                f"{self._address.description} runs PostgreSQL {server}; {SERVER_VERSION_MIN} or "
-                "newer is needed."
-            )
-        if encoding != "UTF8":
-            raise ConfigurationError(
-                f"{self._address.description} stores text as {encoding}. Make a database with "
-                "ENCODING 'UTF8' TEMPLATE template0."
-            )
-        self._require_vector(vector)
-        return bool(has_tables), bool(is_ours)
+        state = _state(self._raw, self._address)
+        if not state.has_vector:
+            self._add_vector()
+        return state.has_tables, state.is_ours
 
-    def _require_vector(self, version: str | None) -> None:
-        wanted = ".".join(map(str, VECTOR_VERSION_MIN))
-        if version is not None:
-            if tuple(map(int, version.split(".")[:2])) >= VECTOR_VERSION_MIN:
-                return
-            raise ConfigurationError(
-                f"{self._address.description} has pgvector {version}; {wanted} or newer is needed. "
-                "Update it: ALTER EXTENSION vector UPDATE."
-            )
+    def _add_vector(self) -> None:
         try:
             self._raw.execute(_ADD_VECTOR)
         except psycopg.errors.InsufficientPrivilege as problem:
-            raise ConfigurationError(
-                f"{self._address.description} lacks the extension pgvector, and its user may not "
-                "add it. Let a superuser run, in that database: CREATE EXTENSION vector"
-            ) from problem
+            raise _vector_not_added(self._address) from problem
         except (psycopg.errors.FeatureNotSupported, psycopg.errors.UndefinedFile) as problem:
-            raise ConfigurationError(
-                f"The server of {self._address.description} lacks pgvector. Install {wanted} or "
-                "newer there (Debian: postgresql-16-pgvector), then: CREATE EXTENSION vector"
-            ) from problem
+            raise _vector_not_installed(self._address) from problem
         except psycopg.errors.UniqueViolation:
             pass  # another server that starts was first
 

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import orjson
 
 from zibaldone.access.principal import Tenant
+from zibaldone.errors import InvalidArgument
 from zibaldone.model.chunking import Chunking
+from zibaldone.model.document import KB_SOURCE_ID
 from zibaldone.store import rows, statements
-from zibaldone.store.definition import stored_chunking
-from zibaldone.store.port import SourceCounts
+from zibaldone.store.definition import parse_chunking, stored_chunking
+from zibaldone.store.port import SourceCounts, SourceRecord
 from zibaldone.store.postgres.connection import Transaction
-from zibaldone.store.postgres.locks import lock_documents, lock_source, lock_source_alone
+from zibaldone.store.postgres.locks import (
+    lock_documents,
+    lock_source,
+    lock_source_alone,
+    lock_source_names,
+)
 from zibaldone.store.rows import UnreadableRowError
 from zibaldone.store.tenants import range_values
 from zibaldone.store.upkeep import DocumentText, Source
@@ -63,12 +71,29 @@ class Sources(_Definitions):
             )
         ]
 
+    def all(self) -> list[SourceRecord]:
+        selected = self._transaction.execute(_SQL["records"], {"namespace": self._tenant.namespace})
+        return [rows.source_record(row) for row in selected]
+
+    def get(self, source_id: int) -> SourceRecord | None:
+        values = {"source_id": source_id, "namespace": self._tenant.namespace}
+        row = self._transaction.row(_SQL["record"], values)
+        return None if row is None else rows.source_record(row)
+
+    def named(self, name: str) -> SourceRecord | None:
+        values = {"name": name, "namespace": self._tenant.namespace}
+        row = self._transaction.row(_SQL["named"], values)
+        return None if row is None else rows.source_record(row)
+
 
 class SourceUpkeep(_Definitions):
     """Across namespaces, like all upkeep."""
 
     def all(self) -> list[Source]:
         return [rows.source(row) for row in self._transaction.execute(_SQL["all"])]
+
+    def records(self) -> list[SourceRecord]:
+        return [rows.source_record(row) for row in self._transaction.execute(_SQL["all_records"])]
 
     def set_chunking(self, source_id: int, chunking: Chunking) -> int:
         lock_source_alone(self._transaction, source_id)
@@ -101,3 +126,81 @@ class SourceUpkeep(_Definitions):
         values = {"source_id": source_id, "document_keys": keys}
         selected = self._transaction.execute(_SQL["texts"], values)
         return [DocumentText(*rows.require(row, _TEXT)) for row in selected]
+
+    def add(
+        self,
+        namespace: str,
+        name: str,
+        kind: str,
+        definition: Mapping[str, Any],
+        *,
+        at_us: int,
+        enabled: bool = True,
+    ) -> int:
+        values = {
+            "namespace": namespace,
+            "name": name,
+            "kind": kind,
+            "enabled": int(enabled),
+            "definition": rows.dumps(definition),
+            "at_us": at_us,
+        }
+        lock_source_names(self._transaction)
+        taken = self._transaction.value(_SQL["is_taken"], {"namespace": namespace, "name": name})
+        if taken:
+            raise rows.name_is_taken(name)
+        source_id: int = self._transaction.value(_SQL["add"], values)
+        return source_id
+
+    def redefine(self, source_id: int, definition: Mapping[str, Any]) -> bool:
+        rows.require_removable(source_id)
+        lock_source_alone(self._transaction, source_id)
+        _, before = self._existing(source_id)
+        is_recut = _chunking_or_none(before) != _chunking_or_none(rows.dumps(definition))
+        values = {
+            "source_id": source_id,
+            "definition": rows.dumps(definition),
+            "is_recut": int(is_recut),
+        }
+        self._transaction.defer(_SQL["redefine"], values)
+        self._transaction.definitions.clear()
+        return is_recut
+
+    def enable(self, source_id: int, enabled: bool) -> None:
+        rows.require_removable(source_id)
+        values = {"source_id": source_id, "enabled": int(enabled)}
+        if not self._transaction.execute(_SQL["enable"], values):
+            raise rows.no_such_source(source_id)
+
+    def release(self, source_id: int, limit: int) -> int:
+        values = {"source_id": source_id, "limit": limit, "kb_source_id": KB_SOURCE_ID}
+        return len(self._transaction.execute(_SQL["release"], values))
+
+    def remove(self, source_id: int) -> None:
+        rows.require_removable(source_id)
+        values = {"source_id": source_id}
+        lock_source_alone(self._transaction, source_id)
+        self._existing(source_id)
+        if self._transaction.value(_SQL["has_documents"], values):
+            raise rows.documents_are_left(source_id)
+        for statement in ("forget_rows", "forget_blocks", "forget_runs", "remove"):
+            self._transaction.defer(_SQL[statement], values)
+        self._transaction.definitions.clear()
+
+    def set_synced(self, source_id: int, at_us: int) -> None:
+        values = {"source_id": source_id, "at_us": at_us}
+        self._transaction.defer(_SQL["set_synced"], values)
+
+    def _existing(self, source_id: int) -> tuple[str, str]:
+        try:
+            return self._definition(source_id)
+        except UnreadableRowError:
+            raise rows.no_such_source(source_id) from None
+
+
+def _chunking_or_none(definition: str) -> Chunking | None:
+    """None: it cannot be used."""
+    try:
+        return parse_chunking(definition)
+    except InvalidArgument:
+        return None

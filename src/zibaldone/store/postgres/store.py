@@ -12,10 +12,11 @@ from zibaldone.access.principal import Tenant
 from zibaldone.access.turns import Turns
 from zibaldone.limits import Limits
 from zibaldone.store.fair_threads import Task
-from zibaldone.store.port import ProbeResult, Reader, StoreCheck, Writer
+from zibaldone.store.port import ProbeResult, Reader, ReadStoreStatus, StoreCheck, Writer
 from zibaldone.store.postgres import scopes
 from zibaldone.store.postgres.address import Address
 from zibaldone.store.postgres.api_keys import ApiKeys
+from zibaldone.store.postgres.bell import Bell, Listener
 from zibaldone.store.postgres.check import check_tables
 from zibaldone.store.postgres.chunks import Chunks
 from zibaldone.store.postgres.connection import Connections, Transaction
@@ -25,7 +26,9 @@ from zibaldone.store.postgres.jobs import Jobs, Queue
 from zibaldone.store.postgres.journal import Audit
 from zibaldone.store.postgres.lexical import Lexical
 from zibaldone.store.postgres.probe import ProbeThread
+from zibaldone.store.postgres.pulled import Pulled
 from zibaldone.store.postgres.readers import Readers
+from zibaldone.store.postgres.replica import Replica
 from zibaldone.store.postgres.schema import prepare
 from zibaldone.store.postgres.sources import Sources
 from zibaldone.store.postgres.upkeep import Upkeep
@@ -87,6 +90,10 @@ class Session:
         return Sources(self._transaction, self._tenant)
 
     @cached_property
+    def pulled(self) -> Pulled:
+        return Pulled(self._transaction, self._tenant)
+
+    @cached_property
     def jobs(self) -> Jobs:
         return Jobs(self._transaction, self._tenant)
 
@@ -104,17 +111,31 @@ class Session:
 
 
 class PostgresStore:
-    def __init__(self, url: str, limits: Limits, *, for_transfer: bool = False) -> None:
+    def __init__(
+        self, url: str, limits: Limits, *, read_url: str = "", for_transfer: bool = False
+    ) -> None:
+        """`read_url`: a replica, which reads of callers go to."""
         self._address = Address.parse(url)
         self._limits = limits
         self._quotas = quotas_of(limits)
         prepare(self._address, for_transfer=for_transfer)
         self._connections = Connections(self._address)
         readers, writers = _turns(self._address.connections_max)
-        self._readers = Readers(self._connections, readers)
-        self._writers = Writers(
-            self._connections, writers, limits.write_wait_seconds_max, self._complete
+        self._replica = (
+            Replica(Address.parse(read_url, "read_store", is_standby=True), self._address)
+            if read_url
+            else None
         )
+        self._readers = Readers(self._connections, readers, self._replica)
+        self._writers = Writers(
+            self._connections,
+            writers,
+            limits.write_wait_seconds_max,
+            ended=self._complete,
+            committed=self._note_committed,
+        )
+        self._bell = Bell(self._connections)
+        self._listener = Listener(self._address, self._bell.name)
         self._probe = ProbeThread(self._address, self._writers)
         self._folding = Folding(lambda work: self._writers.run_here(work, scopes.OF_UPKEEP))
         self._folding.note_write()  # another process may have ended before it came to that
@@ -123,6 +144,10 @@ class PostgresStore:
     @property
     def description(self) -> str:
         return self._address.description
+
+    @property
+    def read_store_status(self) -> ReadStoreStatus | None:
+        return None if self._replica is None else self._replica.status
 
     async def read(
         self,
@@ -137,6 +162,7 @@ class PostgresStore:
             lambda transaction: work(Session(transaction, tenant, self._limits)),
             scopes.of_namespace(tenant.namespace),
             min(seconds, _SMALL_SECONDS_MAX) if is_small else seconds,
+            may_be_replica=True,
         )
 
     async def write(self, tenant: Tenant, work: Callable[[Writer], T]) -> T:
@@ -164,6 +190,15 @@ class PostgresStore:
             write_usage(transaction)
             self._folding.note_write()
 
+    def _note_committed(self, transaction: Transaction) -> None:
+        if self._replica is not None:
+            self._replica.note_commit()
+        if transaction.has_queued:
+            self._bell.ring()
+
+    async def listen(self, wake: Callable[[], None]) -> None:
+        await self._listener.listen(wake)
+
     async def probe(self, work: Callable[[UpkeepPort], T]) -> ProbeResult[T]:
         return await self._probe.probe(lambda transaction: work(Upkeep(transaction)))
 
@@ -186,9 +221,12 @@ class PostgresStore:
     def close(self) -> None:
         """Finish the writes and reads that were begun; later ones are refused."""
         self._writers.close()
+        self._bell.close()
         self._folding.close()
         self._indexes.close()
         self._readers.close()
+        if self._replica is not None:
+            self._replica.close()
         self._probe.close()
         self._connections.close()
 

@@ -101,6 +101,7 @@ class VectorUpkeep:
         )
         subjects = [(namespace, subject) for namespace, subject in added]
         if subjects:
+            self._transaction.has_queued = True
             self._queue.forget_ended(VECTORS, subjects)
             queued = [int(subject) for _, subject in subjects]
             self._transaction.defer(_SQL["set_pending"], {"document_keys": queued})

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import psycopg
+from psycopg.rows import TupleRow
 
 from zibaldone.access.turns import Turns
 from zibaldone.errors import StorageFull, StorageReadOnly, StorageUnavailable, ZibaldoneError
@@ -50,8 +51,24 @@ _DURABLE = (
 
 _OUTCOME_PAUSE_SECONDS = 0.2
 
-_TRANSACTION_ID = "SELECT pg_current_xact_id_if_assigned()::text"
+_MARK = """
+SELECT pg_current_xact_id_if_assigned()::text,
+       CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_insert_lsn()::text END,
+       pg_last_wal_replay_lsn()::text
+"""
+"""By what a transaction can be found again: its id, a place in the log before its commit, and where
+the last recovery of the server ended, if there was one."""
+
+_WAS_LOST = """
+SELECT pg_last_wal_replay_lsn() IS DISTINCT FROM %(recovered)s::text::pg_lsn
+       AND pg_last_wal_replay_lsn() < %(place)s::text::pg_lsn
+"""
+"""The server was recovered since, or another one took over, and the log that it had ended before
+our commit. Then it gives the same id to another transaction, whose outcome is not ours."""
+
 _OUTCOME = "SELECT pg_xact_status(%(id)s::text::xid8)"
+_ON_ALL_DISKS = "SELECT pg_logical_emit_message(true, 'zibaldone', '')"
+"""A commit after ours: it is acknowledged when a synchronous standby has both."""
 _log = logging.getLogger("zibaldone.store")
 
 
@@ -62,12 +79,15 @@ class Writers:
         turns: Turns[Task[Any]],
         wait_seconds_max: float,
         ended: Callable[[Transaction], None],
+        committed: Callable[[Transaction], None],
     ) -> None:
-        """`ended` is told of each transaction before its commit, to write what it added up."""
+        """`ended` is told of each transaction before its commit, to write what it added up, and
+        `committed` after it."""
         self._connections = connections
         self._threads = FairThreads("zibaldone-writer", turns)
         self._wait_seconds_max = wait_seconds_max
         self._ended = ended
+        self._committed = committed
         self.refusal: ZibaldoneError | None = None
         """Why the last write that would have changed something was refused, if it was for lack of
         room or because only reads are taken."""
@@ -124,40 +144,39 @@ class Writers:
             self._ended(transaction)
             if not transaction.has_statements:
                 return result
-            transaction_id = transaction.value(_TRANSACTION_ID)
+            mark = transaction.row(_MARK)
         except BaseException:
             _roll_back(raw, transaction)
             raise
-        if transaction_id is None:  # it changed nothing
+        if mark is None or mark[0] is None:  # it changed nothing
             _roll_back(raw, transaction)
             return result
         try:
             outcome = transaction.finish("COMMIT")
         except psycopg.Error as problem:
-            if is_lost_connection(problem, raw) and self._has_committed(transaction_id):
-                return result
-            raise
+            if not is_lost_connection(problem, raw) or not self._has_committed(mark):
+                raise
+            outcome = "COMMIT"
         if outcome != "COMMIT":  # work went on after a statement that failed
             raise StorageUnavailable("The transaction was lost; try again.")
         self.refusal = None
+        self._committed(transaction)
         return result
 
-    def _has_committed(self, transaction_id: str) -> bool:
+    def _has_committed(self, mark: TupleRow) -> bool:
         """What became of a commit whose answer was lost, asked on another connection."""
         until_s = time.monotonic() + _OUTCOME_SECONDS_MAX
         while time.monotonic() < until_s:
             try:
                 raw = self._connections.take(fresh=True)
                 try:
-                    row = raw.execute(_OUTCOME, {"id": transaction_id}).fetchone()
+                    outcome = _outcome(raw, mark)
                 finally:
                     self._connections.give_back(raw)
-            except psycopg.errors.InvalidParameterValue:
-                return False  # a standby took over that never heard of it
             except (psycopg.Error, StorageUnavailable):
-                row = None
-            if row is not None and row[0] in ("committed", "aborted"):
-                return bool(row[0] == "committed")
+                outcome = None
+            if outcome is not None:
+                return outcome
             time.sleep(_OUTCOME_PAUSE_SECONDS)
         raise StorageUnavailable(
             "The database was lost during the commit, and nobody can say yet whether the write "
@@ -172,6 +191,21 @@ class Writers:
         if isinstance(error, StorageFull | StorageReadOnly):
             self.refusal = error
         return error
+
+
+def _outcome(raw: Raw, mark: TupleRow) -> bool | None:
+    """Whether a transaction was committed; None: it is not over yet."""
+    transaction_id, place, recovered = mark
+    if raw.execute(_WAS_LOST, {"place": place, "recovered": recovered}).fetchone() == (True,):
+        return False
+    try:
+        row = raw.execute(_OUTCOME, {"id": transaction_id}).fetchone()
+    except psycopg.errors.InvalidParameterValue:
+        return False  # a standby took over that never heard of it
+    if row == ("committed",):
+        raw.execute(_ON_ALL_DISKS)
+        return True
+    return False if row == ("aborted",) else None
 
 
 def _needs_another_connection(problem: BaseException, raw: Raw) -> bool:

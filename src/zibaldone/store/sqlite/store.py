@@ -15,7 +15,7 @@ import apsw
 from zibaldone.access.principal import Tenant
 from zibaldone.limits import Limits
 from zibaldone.store.outcome import outcome_of
-from zibaldone.store.port import ProbeResult, Reader, StoreCheck, Writer
+from zibaldone.store.port import ProbeResult, Reader, ReadStoreStatus, StoreCheck, Writer
 from zibaldone.store.quotas import NO_QUOTAS, Quotas, quotas_of
 from zibaldone.store.sqlite.api_keys import ApiKeys
 from zibaldone.store.sqlite.check import check_file
@@ -27,6 +27,7 @@ from zibaldone.store.sqlite.journal import Audit
 from zibaldone.store.sqlite.lexical import Lexical
 from zibaldone.store.sqlite.place import description_of
 from zibaldone.store.sqlite.probe import ProbeThread
+from zibaldone.store.sqlite.pulled import Pulled
 from zibaldone.store.sqlite.readers import Readers
 from zibaldone.store.sqlite.schema import prepare
 from zibaldone.store.sqlite.sources import Sources
@@ -91,6 +92,10 @@ class Session:
         return Sources(self._raw, self._tenant)
 
     @cached_property
+    def pulled(self) -> Pulled:
+        return Pulled(self._raw, self._tenant)
+
+    @cached_property
     def jobs(self) -> Jobs:
         return Jobs(self._raw, self._tenant)
 
@@ -123,6 +128,10 @@ class SqliteStore:
     @property
     def description(self) -> str:
         return description_of(self._path)
+
+    @property
+    def read_store_status(self) -> ReadStoreStatus | None:
+        return None
 
     async def read(
         self,
@@ -190,6 +199,9 @@ class SqliteStore:
 
         while await self._read_snapshot(Tenant(), page, _SWEEP_SECONDS_MAX):
             pass  # between two pages the reader and the vectors are free for searches
+
+    async def listen(self, wake: Callable[[], None]) -> None:
+        del wake  # a file does not tell of other processes
 
     async def check(self, *, thorough: bool = False) -> StoreCheck:
         wait = self._limits.write_wait_seconds_max

@@ -20,9 +20,10 @@ from zibaldone.limits import (
 )
 from zibaldone.model.instant import now_us, to_iso
 from zibaldone.model.job import Job, JobState
+from zibaldone.tools.jobs.ids import shown_id, stored_id
 from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
-JobId = Annotated[str, Field(pattern=r"^[0-9a-z]+$", max_length=JOB_ID_CHARS_MAX)]
+JobId = Annotated[str, Field(pattern=r"^[0-9A-Za-z:.-]+$", max_length=JOB_ID_CHARS_MAX)]
 
 
 class ListJobs(Arguments):
@@ -77,7 +78,7 @@ class JobList(TypedDict):
 def _job_info(job: Job) -> JobInfo:
     progress = job.progress
     return {
-        "job_id": job.job_id,
+        "job_id": shown_id(job.job_id, job.kind),
         "kind": job.kind,
         "state": job.state,
         "subject": job.subject,
@@ -100,22 +101,20 @@ def _job_details(job: Job) -> JobDetails:
 
 
 async def handle_list(call: Call, given: ListJobs) -> JobList:
+    after = None if given.after is None else stored_id(given.after)
     jobs = await call.runtime.store.read(
         call.principal.tenant,
         lambda reader: reader.jobs.page(
-            kind=given.kind, state=given.state, limit=given.limit + 1, after=given.after
+            kind=given.kind, state=given.state, limit=given.limit + 1, after=after
         ),
     )
-    page = jobs[: given.limit]
-    return {
-        "jobs": [_job_info(job) for job in page],
-        "next_after": page[-1].job_id if len(jobs) > given.limit else None,
-    }
+    page = [_job_info(job) for job in jobs[: given.limit]]
+    return {"jobs": page, "next_after": page[-1]["job_id"] if len(jobs) > given.limit else None}
 
 
 async def handle_get(call: Call, given: OneJob) -> JobDetails:
     job = await call.runtime.store.read(
-        call.principal.tenant, lambda reader: manage.get(reader, given.job_id)
+        call.principal.tenant, lambda reader: manage.get(reader, stored_id(given.job_id))
     )
     return _job_details(job)
 
@@ -123,14 +122,14 @@ async def handle_get(call: Call, given: OneJob) -> JobDetails:
 async def handle_cancel(call: Call, given: OneJob) -> JobDetails:
     at_us = now_us()
     job = await call.runtime.store.write(
-        call.principal.tenant, lambda writer: manage.cancel(writer, given.job_id, at_us)
+        call.principal.tenant, lambda writer: manage.cancel(writer, stored_id(given.job_id), at_us)
     )
     return _job_details(job)
 
 
 async def handle_retry(call: Call, given: OneJob) -> JobDetails:
     job = await call.runtime.store.write(
-        call.principal.tenant, lambda writer: manage.retry(writer, given.job_id)
+        call.principal.tenant, lambda writer: manage.retry(writer, stored_id(given.job_id))
     )
     return _job_details(job)
 

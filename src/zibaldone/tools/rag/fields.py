@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any, Generic, NotRequired, TypeVar
 
 from pydantic import AfterValidator, Field
@@ -25,6 +25,7 @@ from zibaldone.limits import (
 from zibaldone.model.chunk import ChunkView
 from zibaldone.model.instant import from_iso
 from zibaldone.model.query import Filter
+from zibaldone.model.source import nearest
 from zibaldone.store.port import Reader
 from zibaldone.text import normalize
 from zibaldone.text.facets import folded_tags
@@ -93,6 +94,22 @@ class RagFilters(Arguments):
             created_after_us=_instant_us(self.created_after),
             created_before_us=_instant_us(self.created_before),
         )
+
+
+def require_sources(reader: Reader, filters: RagFilters) -> None:
+    """InvalidArgument: a source that the filter names is unknown in the caller's namespace."""
+    if filters.source_names:
+        known = {source.name for source in reader.sources.all()}
+        if unknown := [name for name in filters.source_names if name not in known]:
+            raise unknown_source(unknown[0], known, field="filters.source_names")
+
+
+def unknown_source(name: str, known: Collection[str], *, field: str) -> InvalidArgument:
+    hint = nearest(name[:ECHO_CHARS_MAX], known)
+    meant = f" Did you mean {hint!r}?" if hint else ""
+    return InvalidArgument(
+        f"There is no source {name[:ECHO_CHARS_MAX]!r}.{meant}", field=field, sources=sorted(known)
+    )
 
 
 def _stored_ids(given: Sequence[str]) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ from zibaldone.tools.rag.fields import (
     hit_parts,
     hit_place,
     hits_wanted,
+    require_sources,
     rounded_relevance,
     search_answer,
 )
@@ -55,6 +56,7 @@ async def handle(call: Call, given: SearchFts) -> SearchAnswer[KeywordHit]:
     k = hits_wanted(given.k)
 
     def search(reader: Reader) -> SearchAnswer[KeywordHit]:
+        require_sources(reader, given.filters)
         # One more than asked for tells whether the cap left something out.
         ranking = ranked_by_words(reader, query, where, limit=k + 1, offset=given.offset)
         relevant = [(key, score) for key, score in ranking.page if word_relevance(score) >= least]

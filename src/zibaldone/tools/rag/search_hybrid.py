@@ -30,6 +30,7 @@ from zibaldone.tools.rag.fields import (
     hit_place,
     hits_wanted,
     index_notes,
+    require_sources,
     rounded_cosine,
     rounded_relevance,
     search_answer,
@@ -98,6 +99,7 @@ async def handle(call: Call, given: SearchHybrid) -> SearchAnswer[HybridHit]:
     k = hits_wanted(given.k)
 
     def search(reader: Reader) -> SearchAnswer[HybridHit]:
+        require_sources(reader, given.filters)
         ranking = rank_chunks(reader, query, where, meant.meaning, _mode(given))
         relevant = [chunk for chunk in ranking.chunks if chunk.score >= least * ranking.score_max]
         views = reader.chunks.views(chunk.chunk_key for chunk in relevant[:k])

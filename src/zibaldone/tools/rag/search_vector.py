@@ -26,6 +26,7 @@ from zibaldone.tools.rag.fields import (
     hit_place,
     hits_wanted,
     index_notes,
+    require_sources,
     rounded_cosine,
     search_answer,
 )
@@ -70,6 +71,7 @@ async def handle(call: Call, given: SearchVector) -> SearchAnswer[VectorHit]:
     k = hits_wanted(given.k)
 
     def search(reader: Reader) -> tuple[list[Scored], dict[int, ChunkView], list[str]]:
+        require_sources(reader, given.filters)
         # One more than asked for tells whether the cap left something out.
         near = reader.vectors.search(embedder.identity, vector, k + 1, where)
         scored = [(key, cosine) for key, cosine in near if cosine >= least]

@@ -12,6 +12,8 @@ from typing_extensions import TypedDict
 from zibaldone.errors import Ambiguous, InvalidArgument, NotFound, StorageCorrupt
 from zibaldone.index.recut import change_chunking
 from zibaldone.model.chunking import Chunking, CutBy
+from zibaldone.model.instant import to_iso
+from zibaldone.model.source import PULLED
 from zibaldone.store.port import Store
 from zibaldone.store.upkeep import Source
 from zibaldone.tools.spec import Arguments, Call, ToolSpec
@@ -53,6 +55,8 @@ class SourceInfo(TypedDict):
     chunking: ChunkingInfo | None
     is_cut: bool
     problem: str | None
+    last_sync: NotRequired[str | None]
+    """Of a source that is a database."""
 
 
 class Sources(TypedDict):
@@ -171,8 +175,9 @@ def _chunking_info(chunking: Chunking) -> ChunkingInfo:
 
 
 def _source_info(source: Source) -> SourceInfo:
-    return {
-        **_place(source),
+    info: SourceInfo = {
+        "source": source.name,
+        "namespace": source.namespace,
         "source_id": source.source_id,
         "kind": source.kind,
         "enabled": source.enabled,
@@ -182,6 +187,10 @@ def _source_info(source: Source) -> SourceInfo:
         "is_cut": source.is_cut,
         "problem": source.problem or None,
     }
+    if source.kind == PULLED:
+        synced_us = source.last_sync_at_us
+        info["last_sync"] = None if synced_us is None else to_iso(synced_us)
+    return info
 
 
 LIST = ToolSpec(

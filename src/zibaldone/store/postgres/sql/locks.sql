@@ -18,6 +18,10 @@ SELECT pg_advisory_xact_lock_shared(
 -- For whoever changes how it is cut.
 SELECT pg_advisory_xact_lock(hashtextextended('zibaldone/source/' || %(source_id)s::bigint, 0));
 
+-- name: source_names
+-- Sources are added one after the other: names of one namespace and of all may not be the same.
+SELECT pg_advisory_xact_lock(hashtextextended('zibaldone/source names', 0));
+
 -- name: usage
 -- Where there are quotas, writers of one namespace run one after the other: each counts the last.
 SELECT pg_advisory_xact_lock(hashtextextended('zibaldone/usage/' || %(namespace)s::text, 0));

@@ -1,0 +1,345 @@
+"""A connection to a source: read-only, on one snapshot, with bounds on the time of statements.
+
+Everything here blocks and belongs into one thread, apart from `cancel`. Values come as the driver
+gives them; nothing is converted.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, cast
+from urllib.parse import quote
+
+from zibaldone import extras
+from zibaldone.errors import InvalidArgument
+from zibaldone.limits import SOURCE_CONNECT_SECONDS_MAX
+from zibaldone.model.source import SourceDefinition
+from zibaldone.pull.faults import translated
+
+Row = tuple[Any, ...]
+
+_DRIVERS = {
+    "postgresql": "postgresql+psycopg",
+    "postgres": "postgresql+psycopg",
+    "mysql": "mysql+pymysql",
+    "mariadb": "mariadb+pymysql",
+}
+_PROGRESS_INSTRUCTIONS = 20_000
+"""Of SQLite's virtual machine, between two looks at the clock: about a millisecond."""
+
+_DAY_SECONDS = 86_400
+
+
+class Connection:
+    """One snapshot of a source. Use it as a context manager."""
+
+    def __init__(
+        self,
+        name: str,
+        url: str,
+        *,
+        seconds_max: float,
+        is_stream: bool = False,
+        is_tolerant: bool = False,
+    ) -> None:
+        """`is_stream`: rows of a statement are taken while others are written, for as long as that
+        takes; the time is for the next rows. `is_tolerant`: SQLite texts that are no UTF-8 are
+        read with replacement characters."""
+        self.name = name
+        self._seconds_max = seconds_max
+        self._is_stream = is_stream
+        self._is_tolerant = is_tolerant
+        self._deadline_s: float | None = None
+        self._is_cancelled = False
+        self._lock = threading.Lock()
+        self._connection: Any = None
+        self._thread_id: int | None = None
+        self._secrets: tuple[str, ...] = ()
+        sqlalchemy = extras.require("pull", "sqlalchemy")
+        with translated(name):
+            self.url = _with_driver(sqlalchemy, url)
+        if self.url.password:
+            self._secrets = (str(self.url.password), quote(str(self.url.password), safe=""))
+        self.dialect_name: str = self.url.get_backend_name()
+        if self.dialect_name == "mariadb":
+            self.dialect_name = "mysql"
+        with self.errors():
+            self._engine = self._make_engine(sqlalchemy)
+
+    def errors(self) -> Any:
+        """A context in which errors of the database become ours."""
+        return translated(self.name, self._secrets)
+
+    # Opening and closing
+
+    def __enter__(self) -> Connection:
+        with self.errors():
+            try:
+                self._open()
+            except BaseException:
+                self.close()
+                raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _make_engine(self, sqlalchemy: Any) -> Any:
+        options: dict[str, Any] = {"poolclass": extras.require("pull", "sqlalchemy.pool").NullPool}
+        if self.dialect_name == "sqlite":
+            return sqlalchemy.create_engine("sqlite://", creator=self._open_file, **options)
+        if self.dialect_name == "postgresql":
+            options["isolation_level"] = "REPEATABLE READ"
+            if self.url.get_driver_name() == "psycopg":
+                options["connect_args"] = {"connect_timeout": int(SOURCE_CONNECT_SECONDS_MAX)}
+        elif self.dialect_name == "mysql":
+            options["isolation_level"] = "REPEATABLE READ"
+            if self.url.get_driver_name() == "pymysql":
+                options["connect_args"] = {
+                    "connect_timeout": SOURCE_CONNECT_SECONDS_MAX,
+                    "read_timeout": max(1.0, self._seconds_max + 1),
+                    "charset": "utf8mb4",
+                }
+        return sqlalchemy.create_engine(self.url, **options)
+
+    def _open(self) -> None:
+        connection = self._engine.connect()
+        self._connection = connection
+        if self.dialect_name == "postgresql":
+            connection = connection.execution_options(postgresql_readonly=True)
+            milliseconds = max(1, int(self._seconds_max * 1_000))
+            for setting in (
+                f"statement_timeout = {milliseconds}",
+                "idle_in_transaction_session_timeout = 0",
+                "TimeZone = 'UTC'",
+            ):
+                connection.exec_driver_sql(f"SET LOCAL {setting}")
+            self._connection = connection
+        elif self.dialect_name == "mysql":
+            self._open_mysql(connection)
+        elif self.dialect_name == "sqlite":
+            connection.exec_driver_sql("BEGIN")
+            self._deadline_s = time.monotonic() + self._seconds_max
+            connection.exec_driver_sql("SELECT count(*) FROM sqlite_schema").fetchall()
+            self._deadline_s = None
+
+    def _open_mysql(self, connection: Any) -> None:
+        limit = 0 if self._is_stream else self._seconds_max
+        # The one is MariaDB's name for it, the other MySQL's. While rows are streamed the time
+        # would include our own pauses; there, the socket's time-out counts.
+        for setting in (
+            f"max_statement_time = {limit:g}",
+            f"max_execution_time = {limit * 1e3:.0f}",
+        ):
+            with suppress(extras.require("pull", "sqlalchemy.exc").DBAPIError):
+                connection.exec_driver_sql(f"SET SESSION {setting}")
+        connection.exec_driver_sql("SET SESSION time_zone = '+00:00'")
+        connection.exec_driver_sql(f"SET SESSION net_write_timeout = {_DAY_SECONDS}")
+        self._thread_id = connection.exec_driver_sql("SELECT CONNECTION_ID()").scalar()
+        connection.exec_driver_sql("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+
+    def _open_file(self) -> sqlite3.Connection:
+        path = self.url.database or ""
+        address = path if path.startswith("file:") else f"file:{quote(path)}?mode=ro"
+        if not path or path == ":memory:":
+            raise InvalidArgument(
+                f"The source {self.name!r}: the URL names no file; write sqlite:///folder/file.db, "
+                "with a fourth slash for an absolute path.",
+                field="url",
+            )
+        if "mode=" not in address:
+            address += ("&" if "?" in address else "?") + "mode=ro"
+        raw = sqlite3.connect(
+            address,
+            uri=True,
+            check_same_thread=False,
+            isolation_level=None,
+            timeout=min(SOURCE_CONNECT_SECONDS_MAX, self._seconds_max),
+        )
+        raw.execute("PRAGMA query_only = ON")
+        raw.set_progress_handler(self._is_over, _PROGRESS_INSTRUCTIONS)
+        if self._is_tolerant:
+            raw.text_factory = partial(str, encoding="utf-8", errors="replace")
+        return raw
+
+    def _is_over(self) -> bool:
+        deadline_s = self._deadline_s
+        return self._is_cancelled or (deadline_s is not None and time.monotonic() > deadline_s)
+
+    def close(self) -> None:
+        with self._lock:
+            connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(Exception):
+                if self._is_stream and self.dialect_name == "mysql":
+                    connection.invalidate()  # else what is left of the stream is read to its end
+            with suppress(Exception):
+                connection.close()
+        with suppress(Exception):
+            self._engine.dispose()
+
+    # Statements
+
+    @property
+    def raw(self) -> Any:
+        """SQLAlchemy's connection."""
+        return self._connection
+
+    @property
+    def inspector(self) -> Any:
+        return extras.require("pull", "sqlalchemy").inspect(self._connection)
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """One statement, or one reach for the next rows."""
+        with self.errors():
+            self._deadline_s = time.monotonic() + self._seconds_max
+            try:
+                yield
+            finally:
+                self._deadline_s = None
+
+    def rows(self, statement: Any, values: Mapping[str, Any] | None = None) -> list[Row]:
+        """All rows of a statement."""
+        with self.timed():
+            result = self._connection.execute(statement, dict(values or {}))
+            try:
+                return cast("list[Row]", list(result.cursor.fetchall()))
+            finally:
+                result.close()
+
+    def stream(self, statement: Any) -> Stream:
+        """Rows of a statement without values, some at a time; the server keeps the rest.
+
+        By the driver's own cursors: those of SQLAlchemy buffer rows and wrap each of them.
+        """
+        with self.timed():
+            driver = self.url.get_driver_name()
+            raw = self._connection.connection.driver_connection
+            if driver == "psycopg":
+                cursor = raw.cursor(name="zibaldone")
+            elif driver == "pymysql":
+                cursor = raw.cursor(extras.require("pull", "pymysql.cursors").SSCursor)
+            elif self.dialect_name == "sqlite":
+                cursor = raw.cursor()
+            else:
+                streaming = self._connection.execution_options(stream_results=True)
+                return Stream(self, _Wrapped(streaming.execute(statement)))
+            stream = Stream(self, cursor)
+            sql = str(statement.compile(self._engine))
+            try:
+                # With values, though there are none: percent signs in it are doubled.
+                cursor.execute(sql, ())
+            except BaseException:
+                stream.close()
+                raise
+        return stream
+
+    def now(self) -> float:
+        """Seconds since 1970 by the clock of the source: the earlier one of its local time and UTC,
+        since nobody can say in which of them its columns are written."""
+        if self.dialect_name == "sqlite":
+            local = datetime.now().astimezone()
+            offset = local.utcoffset()
+            shift = offset.total_seconds() if offset is not None else 0.0
+            return time.time() + min(0.0, shift)
+        statement = {
+            "mysql": "SELECT UTC_TIMESTAMP(), CONVERT_TZ(UTC_TIMESTAMP(), '+00:00', "
+            "@@global.time_zone)",
+            "postgresql": "SELECT clock_timestamp() AT TIME ZONE 'UTC', clock_timestamp() AT TIME "
+            "ZONE (SELECT reset_val FROM pg_settings WHERE name = 'TimeZone')",
+        }.get(self.dialect_name)
+        if statement is None:
+            return time.time()
+        with self.timed():
+            row = self._connection.exec_driver_sql(statement).one()
+        moments = [value for value in row if isinstance(value, datetime)]
+        return min(moment.replace(tzinfo=UTC).timestamp() for moment in moments)
+
+    # From another thread
+
+    def cancel(self) -> None:
+        """Stop what runs; it raises. The connection is of no use then."""
+        self._is_cancelled = True
+        with self._lock:
+            connection = self._connection
+        if connection is None or self.dialect_name == "sqlite":
+            return
+        with suppress(Exception):
+            if self.dialect_name == "postgresql":
+                connection.connection.driver_connection.cancel_safe(timeout=2.0)
+            elif self.dialect_name == "mysql" and self._thread_id is not None:
+                self._kill(self._thread_id)
+
+    def _kill(self, thread_id: int) -> None:
+        with self._make_engine(extras.require("pull", "sqlalchemy")).connect() as other:
+            other.exec_driver_sql(f"KILL {int(thread_id)}")
+
+
+class Stream:
+    def __init__(self, connection: Connection, cursor: Any) -> None:
+        self._connection = connection
+        self._cursor = cursor
+
+    def fetch(self, count: int) -> Sequence[Row]:
+        """The next rows, fewer only at the end."""
+        with self._connection.timed():
+            return cast("Sequence[Row]", self._cursor.fetchmany(count))
+
+    def close(self) -> None:
+        """Give up what is left; the connection is of no use for others then."""
+        with suppress(Exception):
+            result = getattr(self._cursor, "_result", None)
+            if result is not None:  # else PyMySQL would read all that is left, now or later
+                result.unbuffered_active = False
+                self._cursor.connection = None
+            self._cursor.close()
+
+
+class _Wrapped:
+    """Rows of a driver that we do not know by name, as tuples."""
+
+    def __init__(self, result: Any) -> None:
+        self._result = result
+
+    def fetchmany(self, count: int) -> list[Row]:
+        return [tuple(row) for row in self._result.fetchmany(count)]
+
+    def close(self) -> None:
+        self._result.close()
+
+
+def open_source(
+    definition: SourceDefinition,
+    environment: Mapping[str, str],
+    *,
+    seconds_max: float | None = None,
+    is_stream: bool = False,
+    is_tolerant: bool = False,
+) -> Connection:
+    """A connection that is opened by entering it."""
+    return Connection(
+        definition.name,
+        definition.resolved_url(environment),
+        seconds_max=definition.seconds_max if seconds_max is None else seconds_max,
+        is_stream=is_stream,
+        is_tolerant=is_tolerant,
+    )
+
+
+def _with_driver(sqlalchemy: Any, url: str) -> Any:
+    parsed = sqlalchemy.make_url(url)
+    driver = _DRIVERS.get(parsed.drivername)
+    if driver is None:
+        return parsed
+    if driver.endswith("psycopg"):
+        extras.require("pull", "psycopg")
+    else:
+        extras.require("pull", "pymysql")
+    return parsed.set(drivername=driver)

@@ -1,0 +1,1 @@
+"""Databases as sources: for the operator's own process only."""

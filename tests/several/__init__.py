@@ -1,0 +1,1 @@
+"""Several servers of ours on one database, each in a process of its own."""
