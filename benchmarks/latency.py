@@ -80,13 +80,16 @@ QUICK_NOISE_MS = 6
 """Calls of a few milliseconds, on a machine that does something else as well."""
 
 
-def measure(*, quick: bool, record: bool = False) -> list[Finding]:
+def measure(*, quick: bool, record: bool = False, store: str = "") -> list[Finding]:
+    """`store`: a URL, for another store than a new file. It is not compared with a baseline."""
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
-        paths = _import(data, Path(folder), QUICK_ROWS if quick else None)
-        with zibaldone(data, embedder="auto") as ours:
+        paths = _import(data, Path(folder), QUICK_ROWS if quick else None, store)
+        with zibaldone(data, embedder="auto", store=store) as ours:
             traffic = Traffic(paths)
             findings = _measured(ours, traffic, quick=quick)
+            if store:
+                return findings
             percent = QUICK_BASELINE_PERCENT if quick else 95
             _until_indexed(ours)
             found = _baseline(ours, traffic, percent)
@@ -96,7 +99,7 @@ def measure(*, quick: bool, record: bool = False) -> list[Finding]:
             return findings + _against_baseline(found, quick=quick)
 
 
-def _import(data: Path, folder: Path, rows_max: int | None) -> list[str]:
+def _import(data: Path, folder: Path, rows_max: int | None, store: str) -> list[str]:
     """The seed's knowledge base in a fresh store; the paths of what is alive."""
     file = folder / "kb_documents.jsonl"
     alive: list[str] = []
@@ -106,8 +109,9 @@ def _import(data: Path, folder: Path, rows_max: int | None) -> list[str]:
             if row["key"] and row["data"]["deleted_at"] is None:
                 alive.append(row["data"]["document_id"])
     command = [sys.executable, "-m", "zibaldone", "--data", str(data)]
+    chosen = ["--store", store] if store else []
     subprocess.run(
-        [*command, "import", "agent-data", str(file), "--with-deleted", "--json"],
+        [*command, *chosen, "import", "agent-data", str(file), "--with-deleted", "--json"],
         check=True,
         capture_output=True,
     )

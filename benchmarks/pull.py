@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -114,43 +115,43 @@ def _measure(name: str, folder: Path, rows: int, refetches: int) -> None:
     definition = SourceDefinition.from_table("posts", {**values, "document": _DOCUMENT})
     bench = Bench(folder, definition)
     try:
-        plain = _plain_seconds(definition, "SELECT * FROM posts ORDER BY {Id}", database)
+        plain = _plain(definition, "SELECT * FROM posts ORDER BY {Id}", database)
         _say(name, "SELECT *", rows, plain)
         first = _timed(bench.sync)
         _say(name, "first sync", rows, first, plain)
         fulls, lights, plains, floors = [], [], [], []
         for _ in range(_ROUNDS):
-            plains.append(_plain_seconds(definition, "SELECT * FROM posts ORDER BY {Id}", database))
+            plains.append(_plain(definition, "SELECT * FROM posts ORDER BY {Id}", database))
             fulls.append(_timed(lambda: bench.sync(is_full=True)))
             floors.append(
-                _plain_seconds(
-                    definition, "SELECT {Id}, {UpdatedAt} FROM posts ORDER BY {Id}", database
-                )
+                _plain(definition, "SELECT {Id}, {UpdatedAt} FROM posts ORDER BY {Id}", database)
             )
             lights.append(_timed(bench.sync))
-        _say(name, "full sync, no change", rows, min(fulls), min(plains))
-        _say(name, "SELECT key, watermark", rows, min(floors))
-        _say(name, "sync, no change", rows, min(lights), min(floors))
+        _say(name, "full sync, no change", rows, _best(fulls), _best(plains))
+        _say(name, "SELECT key, watermark", rows, _best(floors))
+        _say(name, "sync, no change", rows, _best(lights), _best(floors))
         update_posts(database, posts.edit(rows // 100))
-        _say(name, "sync after edits of 1 %", rows, _timed(bench.sync), min(floors))
+        _say(name, "sync after edits of 1 %", rows, _timed(bench.sync), _best(floors))
         _refetches(name, bench, database, sorted(posts.rows)[: refetches or 1], refetches)
     finally:
         bench.close()
         database.close()
 
 
-def _plain_seconds(definition: SourceDefinition, sql: str, database: Database) -> float:
+def _plain(definition: SourceDefinition, sql: str, database: Database) -> Taken:
     """Every row of a statement, by a driver's own server-side cursor."""
     quote = "`" if isinstance(database, MariaDb) else '"'
     statement = sql.replace("{", quote).replace("}", quote)
     with open_source(definition, {}, is_stream=True) as connection:
         import sqlalchemy
 
-        started_s = time.perf_counter()
-        stream = connection.stream(sqlalchemy.text(statement))
-        while stream.fetch(1_000):
-            pass
-        return time.perf_counter() - started_s
+        def read() -> None:
+            stream = connection.stream(sqlalchemy.text(statement))
+            while stream.fetch(1_000):
+                pass
+            stream.close()
+
+        return _timed(read)
 
 
 def _refetches(name: str, bench: Bench, database: Database, numbers: list[int], count: int) -> None:
@@ -172,15 +173,35 @@ def _refetches(name: str, bench: Bench, database: Database, numbers: list[int], 
         )
 
 
-def _timed(work: Callable[[], object]) -> float:
-    started_s = time.perf_counter()
+@dataclass(frozen=True, slots=True)
+class Taken:
+    seconds: float
+    cpu_seconds: float
+    """Of this process: a busy machine makes the others longer, not these."""
+
+
+def _timed(work: Callable[[], object]) -> Taken:
+    started_s, cpu_s = time.perf_counter(), time.process_time()
     work()
-    return time.perf_counter() - started_s
+    return Taken(time.perf_counter() - started_s, time.process_time() - cpu_s)
 
 
-def _say(name: str, what: str, rows: int, seconds: float, against: float | None = None) -> None:
-    ratio = "" if against is None else f", {against / seconds:.2f} x"
-    print(f"{name}: {what}: {rows / seconds:,.0f} rows/s ({seconds:.2f} s{ratio})", flush=True)
+def _best(taken: list[Taken]) -> Taken:
+    return Taken(min(one.seconds for one in taken), min(one.cpu_seconds for one in taken))
+
+
+def _say(name: str, what: str, rows: int, taken: Taken, against: Taken | None = None) -> None:
+    ratio = ""
+    if against is not None:
+        ratio = (
+            f"; {against.seconds / taken.seconds:.2f} x by the clock, "
+            f"{against.cpu_seconds / taken.cpu_seconds:.2f} x by our CPU"
+        )
+    print(
+        f"{name}: {what}: {rows / taken.seconds:,.0f} rows/s, {taken.seconds:.2f} s, "
+        f"CPU {taken.cpu_seconds:.2f} s{ratio}",
+        flush=True,
+    )
 
 
 # Memory
@@ -234,7 +255,7 @@ def _memory_child(folder: str, what: str) -> None:
             samples.append(round(_resident_mb()))
 
     bench = Bench(Path(folder), definition, None if what == "first" else _FIRST_SOURCE_ID)
-    seconds = _timed(lambda: bench.sync(on_progress=told))
+    seconds = _timed(lambda: bench.sync(on_progress=told)).seconds
     bench.close()
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(

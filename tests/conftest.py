@@ -2,13 +2,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.acceptance import manifest
 from tests.acceptance.outcome import Outcome, Run, judge
+from tests.drivers import engines
 from tests.drivers.server import Server
 
 # A busy machine must not fail a property: no deadlines, no complaints about slow generation.
@@ -53,6 +54,65 @@ _OUTCOMES = {
     "error": Outcome.FAILED,
     "xfailed": Outcome.FAILED,
 }
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "store_engine" not in metafunc.fixturenames:
+        return
+    marker = metafunc.definition.get_closest_marker("engine")
+    if marker is not None:
+        assert marker.kwargs.get("reason"), f"{metafunc.definition.nodeid}: why this engine?"
+    chosen = engines.engines_for(
+        metafunc.definition.path, Path(__file__).parent, marker.args if marker else None
+    )
+    if chosen != [engines.DEFAULT]:
+        metafunc.parametrize("store_engine", chosen, indirect=True, scope="module")
+
+
+@pytest.fixture(scope="module")
+def store_engine(request: pytest.FixtureRequest) -> str:
+    """The storage engine of the data folders that a test is given."""
+    return getattr(request, "param", engines.DEFAULT)
+
+
+class _SignedFolders:
+    """Temporary folders under one that tells their engine."""
+
+    def __init__(self, factory: pytest.TempPathFactory, root: Path) -> None:
+        self._factory = factory
+        self._root = root
+
+    def mktemp(self, basename: str, numbered: bool = True) -> Path:
+        del numbered
+        number = 0
+        while (folder := self._root / f"{basename}{number}").exists():
+            number += 1
+        folder.mkdir()
+        return folder
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._factory, name)
+
+
+@pytest.fixture(scope="module")
+def tmp_path_factory(
+    store_engine: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[pytest.TempPathFactory]:
+    """As pytest has it, but what is made in these folders is on the chosen engine."""
+    if store_engine == engines.DEFAULT:
+        yield tmp_path_factory
+        return
+    root = tmp_path_factory.mktemp(store_engine)
+    engines.put_sign(root, store_engine)
+    yield cast("pytest.TempPathFactory", _SignedFolders(tmp_path_factory, root))
+    engines.drop_stores(root)
+
+
+@pytest.fixture
+def tmp_path(store_engine: str, tmp_path: Path) -> Iterator[Path]:
+    yield tmp_path
+    if store_engine != engines.DEFAULT:
+        engines.drop_stores(tmp_path)
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ class Stdio:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=clean_environment(environment),
+            env=clean_environment(environment, data=data),
         )
         self._lines: queue.Queue[bytes] = queue.Queue()
         self.errors = b""

@@ -92,13 +92,13 @@ class ServerProcess:
         self.stop()
 
 
-def zibaldone(data: Path, *, embedder: str = "none") -> ServerProcess:
+def zibaldone(data: Path, *, embedder: str = "none", store: str = "") -> ServerProcess:
     """The product, as a user starts it; without a model unless one is measured.
 
     Embedding what a benchmark has just written would take the processor from what it measures.
     """
     command = (sys.executable, "-m", "zibaldone", "serve", "--data", data)
-    settings = {"ZIBALDONE_EMBEDDER": embedder}
+    settings = {"ZIBALDONE_EMBEDDER": embedder, **({"ZIBALDONE_STORE": store} if store else {})}
     return ServerProcess(command, folder=data.parent, settings=settings)
 
 

@@ -818,6 +818,9 @@ REFETCH_ROWS_MAX = 100
 REFETCH_PLAN_SECONDS_MAX = 60.0
 """How long it is remembered what columns a table has; one that is gone is noticed at once."""
 
+REFETCH_IDLE_SECONDS_MAX = 30.0
+"""How long a connection to a source is kept for the next row that is read again."""
+
 REFETCH_BYTES_MAX = 1 * MIB
 """The same in bytes of JSON."""
 

@@ -156,6 +156,12 @@ class Settings:
         "URL of a replica of the PostgreSQL database in `store`, which all reads go to.",
         is_secret=True,
     )
+    vectors: str = _setting(
+        _text,
+        "",
+        "An index for vectors beside the store: qdrant://host:port/collection; none by default.",
+        is_secret=True,
+    )
     host: str = _setting(_text, "127.0.0.1", "Address to serve on.")
     port: int = _setting(_integer, 8321, "Port to serve on.")
     log_level: str = _setting(

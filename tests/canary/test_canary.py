@@ -17,9 +17,10 @@ import pytest
 from tests.drivers.commands import Commands
 from tests.drivers.embedders import PATIENCE_SECONDS
 from tests.drivers.embedding_server import EmbeddingServer
+from tests.drivers.engines import backend_of
 from tests.drivers.keys import Key, create_key
 from tests.drivers.server import COMMAND, Server, clean_environment, free_port
-from tests.store.backends import BACKENDS, Backend, Postgres, Sqlite
+from tests.store.backends import Backend
 
 HASHED = {"ZIBALDONE_EMBEDDER": "hashed"}
 ALL = ["C1", "C2", "C3", "C4", "C5", "C6", "C7", "K1", "K2", "K3", "K4"]
@@ -58,19 +59,11 @@ def assert_nothing_left(tables: Backend, *, documents: int) -> None:
     assert tables.query("SELECT kind, subject FROM jobs WHERE kind = 'vectors'") == []
 
 
-@pytest.fixture(params=BACKENDS)
-def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
-    made = BACKENDS[request.param](tmp_path)
-    yield made
-    made.close()
-
-
 @pytest.mark.requirement("000/C.08", "C5", "K1")
 @pytest.mark.usefixtures("hashed")
 def test_on_the_store_of_the_settings_all_checks_pass_and_nothing_stays(
-    cli: Commands, backend: Backend, monkeypatch: pytest.MonkeyPatch
+    cli: Commands, store_engine: str
 ) -> None:
-    monkeypatch.setenv("ZIBALDONE_STORE", backend.url)
     cli.ok("put", "kept/note", stdin="a giraffe among acacias")
     cli.ok("reindex")
     report = cli.json("canary", *PATIENT)
@@ -78,26 +71,14 @@ def test_on_the_store_of_the_settings_all_checks_pass_and_nothing_stays(
     assert report["ok"] is True
     assert report["left_behind"] == []
     assert "served by this process" in report["deployment"]
-    if isinstance(backend, Postgres):
+    if store_engine == "postgres":
         assert "connections cut" in details(report)["C5"]
         assert "connections cut" in details(report)["K1"]
+    backend = backend_of(cli.data)
     assert_nothing_left(backend, documents=1)
     written = backend.query("SELECT DISTINCT namespace, principal FROM audit")
     assert sorted(written) == [("default", "local"), ("zibaldone-canary", "canary")]
     assert cli.ids() == ["kept/note"]
-
-
-@pytest.mark.usefixtures("hashed")
-def test_a_server_on_postgresql(cli: Commands, tmp_path: Path) -> None:
-    tables = Postgres(tmp_path)
-    environment = {**HASHED, "ZIBALDONE_STORE": tables.url}
-    try:
-        with Server(tmp_path / "data", environment=environment) as running:
-            report = cli.json("canary", "--url", running.url, *PATIENT)
-            assert report["ok"] is True, report
-            assert_nothing_left(tables, documents=0)
-    finally:
-        tables.close()
 
 
 @pytest.mark.requirement("000/C.08")
@@ -110,8 +91,8 @@ def test_against_a_server_it_keeps_to_its_folder_and_disturbs_nobody(
     assert skipped == {"C5", "K1"}
     assert "without --url" in details(report)["C5"]
     assert indexing.url in report["deployment"]
-    assert_nothing_left(Sqlite(indexing.data), documents=1)
-    ids = Sqlite(indexing.data).query("SELECT DISTINCT document_id FROM audit")
+    assert_nothing_left(backend_of(indexing.data), documents=1)
+    ids = backend_of(indexing.data).query("SELECT DISTINCT document_id FROM audit")
     assert all("zibaldone-canary/" in one or one == "kept/note" for (one,) in ids)
     assert not cli.data.exists(), "the store of the settings is not touched"
 
@@ -212,7 +193,7 @@ class TestKeys:
 
 
 def written_by(closed: Closed, key: Key) -> list[str]:
-    rows = Sqlite(closed.server.data).query(
+    rows = backend_of(closed.server.data).query(
         "SELECT document_id FROM audit WHERE principal = ?", (key.key_id,)
     )
     return [document_id for (document_id,) in rows]
@@ -293,7 +274,7 @@ def test_interrupted_it_still_cleans_up(indexing: Server, how: signal.Signals) -
             process.kill()
     assert process.returncode == 130, output + errors
     assert errors.split() == ["Interrupted."]
-    assert_nothing_left(Sqlite(indexing.data), documents=1)
+    assert_nothing_left(backend_of(indexing.data), documents=1)
 
 
 def wait_for_writes(server: Server) -> None:

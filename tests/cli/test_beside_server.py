@@ -40,7 +40,7 @@ def test_both_write_and_nothing_is_lost(server: Server, tmp_path: Path) -> None:
         [*COMMAND, "--data", str(server.data), "import", str(folder), "--prefix", "imported"],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        env=clean_environment(),
+        env=clean_environment(data=server.data),
         text=True,
     )
     with ThreadPoolExecutor(6) as threads:

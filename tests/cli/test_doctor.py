@@ -41,11 +41,12 @@ def database(cli: Commands) -> Path:
     return cli.data / "zibaldone.db"
 
 
-def test_a_sound_database(cli: Commands, database: Path) -> None:
+def test_a_sound_database(cli: Commands, database: Path, store_engine: str) -> None:
     code, found = findings(cli)
     assert code == 0
     assert only(found, "zibaldone") == ("ok", zibaldone.__version__)
-    assert only(found, "data folder") == ("ok", str(cli.data))
+    folder = str(cli.data) if store_engine == "sqlite" else "not used: the store is elsewhere"
+    assert only(found, "data folder") == ("ok", folder)
     assert {finding["status"] for every in found.values() for finding in every} == {"ok"}
     assert "schema" in only(found, "database")[1]
     assert "everything checked" in only(findings(cli, "--thorough")[1], "database")[1]
@@ -54,6 +55,7 @@ def test_a_sound_database(cli: Commands, database: Path) -> None:
     assert any(line.split()[:2] == ["port", os.environ["ZIBALDONE_PORT"]] for line in lines)
 
 
+@pytest.mark.engine("sqlite", reason="a database is there before the first start")
 def test_nothing_is_there_yet_and_nothing_is_made(cli: Commands) -> None:
     code, found = findings(cli)
     assert code == 0
@@ -62,6 +64,7 @@ def test_nothing_is_there_yet_and_nothing_is_made(cli: Commands) -> None:
     assert not cli.data.exists()
 
 
+@pytest.mark.engine("sqlite", reason="it is about the file")
 def test_a_damaged_page_is_found(cli: Commands, database: Path) -> None:
     content = bytearray(database.read_bytes())
     middle = len(content) // 2 // 4096 * 4096
@@ -73,6 +76,7 @@ def test_a_damaged_page_is_found(cli: Commands, database: Path) -> None:
     assert all(finding["advice"] for finding in found["database"])
 
 
+@pytest.mark.engine("sqlite", reason="it is about the file")
 @pytest.mark.parametrize("content", [b"this is no database" * 100, b"SQLite format 3\0 torn"])
 def test_a_file_that_is_no_database(cli: Commands, content: bytes) -> None:
     cli.data.mkdir()
@@ -83,6 +87,7 @@ def test_a_file_that_is_no_database(cli: Commands, content: bytes) -> None:
     assert file.read_bytes() == content
 
 
+@pytest.mark.engine("sqlite", reason="it is about the file")
 def test_a_database_of_another_program(cli: Commands) -> None:
     cli.data.mkdir()
     file = cli.data / "zibaldone.db"
@@ -97,12 +102,14 @@ def test_a_database_of_another_program(cli: Commands) -> None:
     assert file.read_bytes() == content
 
 
+@pytest.mark.engine("sqlite", reason="it is about the file")
 def test_a_folder_in_the_place_of_the_file(cli: Commands) -> None:
     (cli.data / "zibaldone.db").mkdir(parents=True)
     code, found = findings(cli)
     assert (code, only(found, "database")[0]) == (1, "fail")
 
 
+@pytest.mark.engine("sqlite", reason="it is about the folder of the file")
 def test_a_file_in_the_place_of_the_folder(cli: Commands) -> None:
     cli.data.write_text("x")
     code, found = findings(cli)
@@ -118,10 +125,11 @@ def run_without_privileges(*arguments: str, data: Path) -> subprocess.CompletedP
         capture_output=True,
         text=True,
         check=False,
-        env=clean_environment(),
+        env=clean_environment(data=data),
     )
 
 
+@pytest.mark.engine("sqlite", reason="it is about the file")
 @pytest.mark.skipif(
     os.geteuid() == 0 and shutil.which("setpriv") is None, reason="root, and no setpriv"
 )
@@ -143,6 +151,7 @@ def test_data_that_this_user_may_not_write(cli: Commands, database: Path) -> Non
     assert "Traceback" not in checked.stderr + refused.stderr
 
 
+@pytest.mark.engine("sqlite", reason="it is about the folder of the file")
 def test_a_folder_open_to_others(cli: Commands, database: Path) -> None:
     cli.data.chmod(0o755)
     code, found = findings(cli)

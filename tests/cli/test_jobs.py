@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.drivers.commands import Commands
-from tests.store.backends import Sqlite
+from tests.drivers.engines import backend_of
 from zibaldone.access.principal import Tenant
 from zibaldone.limits import Limits
 from zibaldone.model.job import NewJob, Progress, Setback
@@ -18,7 +18,7 @@ NOW = 1_800_000_000_000_000
 
 
 def with_store(cli: Commands, work: Any) -> Any:
-    store: Store = Sqlite(cli.data).open(Limits())
+    store: Store = backend_of(cli.data).open(Limits())
     try:
         return asyncio.run(work(store))
     finally:

@@ -15,6 +15,8 @@ from tests.drivers.commands import Commands
 from tests.drivers.server import Server, clean_environment
 from tests.store.backends import BACKENDS, Backend
 
+pytestmark = pytest.mark.engine("sqlite", reason="each test names its engines itself")
+
 HASHED = {"ZIBALDONE_EMBEDDER": "hashed"}
 METADATA = {"z": 1, "a": 1.0, "huge": 2**53 + 1, "list": [1, 2.5, None, {"y": 0, "x": -0.5}]}
 

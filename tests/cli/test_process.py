@@ -60,6 +60,7 @@ def test_an_unknown_setting_is_refused_with_the_nearest_name(data: Path, tmp_pat
     assert (as_json.returncode, parsed(as_json)["error"]["code"]) == (2, "CONFIGURATION")
 
 
+@pytest.mark.engine("sqlite", reason="it is about the file")
 def test_a_damaged_file(data: Path) -> None:
     data.mkdir()
     (data / "zibaldone.db").write_bytes(b"no database at all" * 1000)
@@ -69,6 +70,7 @@ def test_a_damaged_file(data: Path) -> None:
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.engine("sqlite", reason="the store is in the folder")
 def test_the_data_folder_from_the_environment(data: Path) -> None:
     environment = {"ZIBALDONE_DATA": str(data)}
     assert run_cli("put", "ключ/ñ", environment=environment, stdin="žluť").returncode == 0
@@ -80,7 +82,7 @@ def test_a_large_document_goes_through_pipes(data: Path) -> None:
     body = b"".join(hashlib.sha256(bytes([one])).hexdigest().encode() + b"\n" for one in range(256))
     body = body * 600  # 9.5 MiB
     command = [*COMMAND, "--data", str(data)]
-    environment = clean_environment()
+    environment = clean_environment(data=data)
     put = subprocess.run(
         [*command, "put", "large"], input=body, env=environment, capture_output=True, check=False
     )
@@ -98,7 +100,7 @@ def test_the_reader_of_a_pipe_may_leave(data: Path) -> None:
         [*COMMAND, "--data", str(data), "get", "large"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=clean_environment(),
+        env=clean_environment(data=data),
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -111,7 +113,7 @@ def test_the_reader_of_a_pipe_may_leave(data: Path) -> None:
 def test_an_argument_that_is_no_text(data: Path) -> None:
     result = subprocess.run(
         [*COMMAND, "--data", str(data), "get", b"caf\xe9"],
-        env=clean_environment(),
+        env=clean_environment(data=data),
         capture_output=True,
         check=False,
     )

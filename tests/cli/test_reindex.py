@@ -16,9 +16,10 @@ import pytest
 from tests.drivers.commands import Commands
 from tests.drivers.embedders import PATIENCE_SECONDS
 from tests.drivers.embedding_server import Answer, Asked, EmbeddingServer
+from tests.drivers.engines import backend_of
 from tests.drivers.index_state import assert_in_step, stored_vectors
 from tests.drivers.server import COMMAND, Server, clean_environment, parsed, run_cli
-from tests.store.backends import Sqlite
+from tests.store.backends import Backend
 from zibaldone.embed.hashed import Hashed
 
 HASHED = {"ZIBALDONE_EMBEDDER": "hashed"}
@@ -32,8 +33,8 @@ def _hashed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def tables(data: Path) -> Sqlite:
-    return Sqlite(data)
+def tables(data: Path) -> Backend:
+    return backend_of(data)
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def put(cli: Commands, *paths: str) -> None:
         cli.ok("put", path, stdin=f"text of {path}")
 
 
-def test_everything_that_lacks_a_vector_gets_one(cli: Commands, tables: Sqlite) -> None:
+def test_everything_that_lacks_a_vector_gets_one(cli: Commands, tables: Backend) -> None:
     put(cli, "a", "b", "registries/x")
     before = cli.json("index", "status")
     assert (before["model"], before["pending"], before["missing"]) == (EMBEDDER.identity, 2, 2)
@@ -81,7 +82,7 @@ def test_everything_that_lacks_a_vector_gets_one(cli: Commands, tables: Sqlite) 
     assert "0 chunks embedded with hashed/64" in cli.ok("reindex")
 
 
-def test_status_tells_how_the_index_stands(cli: Commands, tables: Sqlite) -> None:
+def test_status_tells_how_the_index_stands(cli: Commands, tables: Backend) -> None:
     put(cli, "a", "b", "registries/x")
     cli.ok("reindex")
     put(cli, "c")
@@ -118,7 +119,7 @@ def test_without_a_model_it_says_so(cli: Commands, monkeypatch: pytest.MonkeyPat
 
 class TestAnotherModel:
     def test_its_vectors_are_made_beside_those_in_use(
-        self, cli: Commands, tables: Sqlite, remote: EmbeddingServer
+        self, cli: Commands, tables: Backend, remote: EmbeddingServer
     ) -> None:
         put(cli, "a", "b")
         cli.ok("reindex")
@@ -134,7 +135,7 @@ class TestAnotherModel:
         assert "not in use: 3 vectors of remote/m/8" in cli.ok("index", "status")
 
     def test_the_others_are_dropped_on_request(
-        self, cli: Commands, tables: Sqlite, remote: EmbeddingServer
+        self, cli: Commands, tables: Backend, remote: EmbeddingServer
     ) -> None:
         put(cli, "a", "b")
         cli.ok("reindex")
@@ -144,7 +145,7 @@ class TestAnotherModel:
         assert len(stored_vectors(tables, REMOTE)) == 2
 
     def test_nothing_is_dropped_while_something_is_missing(
-        self, cli: Commands, tables: Sqlite, remote: EmbeddingServer
+        self, cli: Commands, tables: Backend, remote: EmbeddingServer
     ) -> None:
         def picky(asked: Asked) -> Answer | None:
             return Answer(413) if any("of b" in text for text in asked.texts) else None
@@ -172,7 +173,7 @@ class TestAnotherModel:
 
 
 def test_settings_that_a_running_server_does_not_have_yet(
-    data: Path, tables: Sqlite, remote: EmbeddingServer
+    data: Path, tables: Backend, remote: EmbeddingServer
 ) -> None:
     """The settings name the new model, the server still has the old one: it keeps its queue."""
     count = 60
@@ -204,7 +205,7 @@ def test_settings_that_a_running_server_does_not_have_yet(
 
 
 def test_a_run_that_was_killed_goes_on(
-    cli: Commands, tables: Sqlite, remote: EmbeddingServer, data: Path
+    cli: Commands, tables: Backend, remote: EmbeddingServer, data: Path
 ) -> None:
     count = 120
     folder = data.parent / "files"
@@ -212,7 +213,7 @@ def test_a_run_that_was_killed_goes_on(
     for number in range(count):
         (folder / f"{number:03}.md").write_text(f"text number {number}")
     cli.ok("import", str(folder))
-    environment = clean_environment({**HASHED, **remote_environment(remote)})
+    environment = clean_environment({**HASHED, **remote_environment(remote)}, data=data)
     begun = subprocess.Popen(
         [*COMMAND, "--data", str(data), "reindex", *TO_REMOTE],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment,
@@ -236,7 +237,7 @@ def wait_for(is_so: Callable[[], bool]) -> None:
 
 
 def test_a_server_and_the_command_share_the_work(
-    cli: Commands, tables: Sqlite, remote: EmbeddingServer, data: Path
+    cli: Commands, tables: Backend, remote: EmbeddingServer, data: Path
 ) -> None:
     """Both use the model of the settings; each passage is asked for once."""
     count = 150
@@ -272,7 +273,7 @@ def test_a_bar_is_shown_on_a_terminal(cli: Commands, data: Path) -> None:
     ours, theirs = pty.openpty()
     result = subprocess.run(
         [*COMMAND, "--data", str(data), "reindex"],
-        stdout=subprocess.PIPE, stderr=theirs, env=clean_environment(HASHED), check=True,
+        stdout=subprocess.PIPE, stderr=theirs, env=clean_environment(HASHED, data=data), check=True,
         timeout=60,
     )  # fmt: skip
     os.close(theirs)
@@ -283,14 +284,14 @@ def test_a_bar_is_shown_on_a_terminal(cli: Commands, data: Path) -> None:
     assert b"Embedding" not in result.stdout
 
 
-def test_audit_and_cleanup(cli: Commands, tables: Sqlite) -> None:
+def test_audit_and_cleanup(cli: Commands, tables: Backend) -> None:
     put(cli, "a", "b")
     cli.ok("reindex")
     assert cli.ok("index", "audit").splitlines() == [
         "0 vectors without a chunk", "0 documents without their vectors",
     ]  # fmt: skip
     tables.execute("DELETE FROM vectors WHERE chunk_key = 1")
-    tables.execute("INSERT INTO vectors SELECT model_id, 99, vector FROM vectors LIMIT 1")
+    tables.add_orphans(99)
     found = cli("index", "audit")
     assert found.exit_code == 1
     assert "1 vectors without a chunk" in found.stdout
@@ -307,7 +308,7 @@ def test_audit_and_cleanup(cli: Commands, tables: Sqlite) -> None:
 
 
 def test_a_document_that_fails_for_good_is_named(
-    cli: Commands, tables: Sqlite, remote: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
+    cli: Commands, tables: Backend, remote: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the model in use: it has the worker's tries, and then it is an error of the document."""
     use_remote(monkeypatch)
@@ -326,7 +327,7 @@ def test_a_document_that_fails_for_good_is_named(
 
 
 def test_a_model_in_use_that_cannot_be_had_ends_it_too(
-    cli: Commands, tables: Sqlite, remote: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
+    cli: Commands, tables: Backend, remote: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_remote(monkeypatch)
     put(cli, "a", "b")

@@ -14,11 +14,10 @@ import pytest
 
 from tests.drivers.commands import Commands
 from tests.drivers.embedders import PATIENCE_SECONDS
+from tests.drivers.engines import backend_of
 from tests.drivers.index_state import assert_in_step
 from tests.drivers.rag import HASHED, rag, wait_until_indexed
 from tests.drivers.server import COMMAND, Server, clean_environment, parsed, run_cli
-from tests.store.backends import Sqlite
-from tests.store.sqlite.invariants import broken_invariants
 from zibaldone.embed.hashed import Hashed
 from zibaldone.text.chunk import chunk_by_size, chunk_document
 
@@ -114,7 +113,7 @@ def test_what_makes_no_sense_is_refused_and_changes_nothing(
 def test_names_that_are_unknown_or_not_enough(cli: Commands, data: Path) -> None:
     assert cli.error("sources", "chunking", "nothing") == (4, "NOT_FOUND")
     assert cli("sources", "chunking", "kb", "--by", "words").exit_code == 2
-    Sqlite(data).execute(
+    backend_of(data).execute(
         "INSERT INTO sources (namespace, name, kind, enabled, created_at_us) VALUES"
         " ('one', 'posts', 'database', 1, 0), ('two', 'posts', 'database', 0, 0)"
     )
@@ -133,7 +132,7 @@ def test_names_that_are_unknown_or_not_enough(cli: Commands, data: Path) -> None
 def test_a_definition_that_cannot_be_used_is_named_and_mended(cli: Commands, data: Path) -> None:
     cli.ok("put", "a", stdin="text")
     bad = '{"chunking": {"by": "tokens"}}'
-    Sqlite(data).execute(f"UPDATE sources SET definition = '{bad}'")
+    backend_of(data).execute(f"UPDATE sources SET definition = '{bad}'")
     assert "invalid: by must be structure or size, not 'tokens'." in cli.ok("sources")
     (listed,) = cli.json("sources")["sources"]
     assert (listed["chunking"], "'tokens'" in listed["problem"]) == (None, True)
@@ -165,7 +164,7 @@ def test_a_running_server_cuts_and_finds_as_the_source_says(data: Path) -> None:
         assert changed.returncode == 0, changed.stderr
         assert passages(server, "after") == by_structure(GERMAN)
         wait_until_indexed(server)
-    assert_in_step(Sqlite(data), Hashed())
+    assert_in_step(backend_of(data), Hashed())
 
 
 def _hits(server: Server, path: str) -> dict[int, tuple[int, str]]:
@@ -183,10 +182,10 @@ def test_a_run_that_was_killed_is_completed_by_another(cli: Commands, data: Path
         (folder / f"{number:03}.md").write_text(f"{number}. {GERMAN}")
     cli.ok("import", str(folder))
     before = cli.json("history", "000.md")
-    tables = Sqlite(data)
+    tables = backend_of(data)
     begun = subprocess.Popen(
         [*COMMAND, "--data", str(data), "sources", "chunking", "kb", *SIZES],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=clean_environment(),
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=clean_environment(data=data),
     )  # fmt: skip
     deadline_s = time.monotonic() + PATIENCE_SECONDS
     while not tables.query("SELECT 1 FROM chunks WHERE body LIKE '0. %' AND end_char = 300"):
@@ -194,7 +193,7 @@ def test_a_run_that_was_killed_is_completed_by_another(cli: Commands, data: Path
         assert begun.poll() is None, "it ended before it could be killed"
     begun.send_signal(signal.SIGKILL)
     begun.wait()
-    assert broken_invariants(tables.file) == {}
+    assert tables.broken_invariants() == {}
     shown = cli.json("sources", "chunking", "kb")
     assert (shown["chunking"], shown["is_cut"]) == (CHUNKING, False)
     assert "(not all documents yet)" in cli.ok("sources")
@@ -203,7 +202,7 @@ def test_a_run_that_was_killed_is_completed_by_another(cli: Commands, data: Path
     assert 0 < found["changed"] < 600
     assert cli.json("sources", "chunking", "kb", *SIZES)["changed"] == 0
     assert cli.json("sources", "chunking", "kb")["is_cut"] is True
-    assert broken_invariants(tables.file) == {}
+    assert tables.broken_invariants() == {}
     assert cli.json("history", "000.md") == before
     rows = tables.query(
         "SELECT c.start_char, c.body FROM chunks c JOIN documents USING (document_key)"
@@ -217,7 +216,8 @@ def test_a_bar_is_shown_on_a_terminal(cli: Commands, data: Path) -> None:
     ours, theirs = pty.openpty()
     result = subprocess.run(
         [*COMMAND, "--data", str(data), "sources", "chunking", "kb", *SIZES],
-        stdout=subprocess.PIPE, stderr=theirs, env=clean_environment(), check=True, timeout=60,
+        stdout=subprocess.PIPE, stderr=theirs, env=clean_environment(data=data), check=True,
+        timeout=60,
     )  # fmt: skip
     os.close(theirs)
     shown = os.read(ours, 100_000).decode()
@@ -235,7 +235,8 @@ def test_a_server_goes_on_writing_meanwhile(server: Server, tmp_path: Path) -> N
     assert run_cli("import", str(folder), data=server.data).returncode == 0
     cutting = subprocess.Popen(
         [*COMMAND, "--data", str(server.data), "sources", "chunking", "kb", *SIZES, "--json"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_environment(), text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=clean_environment(data=server.data),
     )  # fmt: skip
     written = 0
     while cutting.poll() is None or not written:
@@ -249,4 +250,4 @@ def test_a_server_goes_on_writing_meanwhile(server: Server, tmp_path: Path) -> N
     assert passages(server, "399.md") == by_size(f"new {GERMAN}")
     listed = parsed(run_cli("sources", "--json", data=server.data))["sources"]
     assert [source["is_cut"] for source in listed] == [True]
-    assert broken_invariants(Sqlite(server.data).file) == {}
+    assert backend_of(server.data).broken_invariants() == {}

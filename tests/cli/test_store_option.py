@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.drivers.commands import Commands
 from zibaldone.store.open import DATABASE_NAME
+
+pytestmark = pytest.mark.engine("sqlite", reason="the option names the store")
 
 
 def test_the_command_line_takes_a_store(cli: Commands, tmp_path: Path) -> None:

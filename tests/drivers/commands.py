@@ -9,6 +9,7 @@ from typing import Any, cast
 import click
 from click.testing import CliRunner, Result
 
+from tests.drivers.engines import store_environment
 from zibaldone.cli.main import main
 
 
@@ -28,7 +29,8 @@ class Commands:
     def __call__(self, *arguments: str, stdin: str | bytes | None = None) -> Result:
         command = cast("click.Command", _Main())
         given = ["--data", str(self.data), *arguments]
-        result = CliRunner().invoke(command, given, input=stdin)
+        runner = CliRunner(env=store_environment(self.data))
+        result = runner.invoke(command, given, input=stdin)
         if not isinstance(result.exception, SystemExit | None):
             raise result.exception
         return result

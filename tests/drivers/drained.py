@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tests.drivers.embedders import PATIENCE_SECONDS
-from tests.store.backends import Sqlite
+from tests.store.backends import Backend
 from tests.store.kept import Kept
 from zibaldone.embed.port import Embedder
 from zibaldone.errors import EmbeddingFailed
@@ -44,7 +44,7 @@ def paragraphs(count: int) -> list[str]:
     ]
 
 
-def passages(tables: Sqlite) -> int:
+def passages(tables: Backend) -> int:
     ((count,),) = tables.query("SELECT count(*) FROM chunks")
     return int(count)
 

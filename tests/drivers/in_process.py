@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx2 as httpx
 
+from tests.drivers.engines import store_flags
 from zibaldone import settings
 from zibaldone.tools.spec import AnyTool
 from zibaldone.web.app import App
@@ -23,7 +24,8 @@ def application(
     data: Path, *tools: AnyTool, routes: Sequence[Route] = ROUTES, **flags: Any
 ) -> Iterator[App]:
     """With these tools and routes beside the built-in ones; `flags` are settings."""
-    chosen = settings.load({"data": str(data), "embedder": "none", **flags}, environment={})
+    given = {"data": str(data), **store_flags(data), "embedder": "none", **flags}
+    chosen = settings.load(given, environment={})
     runtime = build_runtime(chosen)
     catalogue = build_catalogue(chosen, tools)
     try:

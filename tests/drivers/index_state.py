@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from tests.store.backends import Sqlite
+from tests.store.backends import Backend
 from zibaldone.embed.port import Embedder
 from zibaldone.index.embedding import embedded_text
-from zibaldone.store.sqlite.vector_index import pack
 from zibaldone.store.upkeep import ChunkText
 
 _WANTED = """
@@ -14,26 +13,22 @@ WHERE d.deleted_at_us IS NULL AND d.vector_status <> 'skipped'
 """
 
 
-def stored_vectors(store: Sqlite, identity: str) -> dict[int, bytes]:
+def stored_vectors(store: Backend, identity: str) -> dict[int, bytes]:
     """The vectors of a model by passage."""
-    rows = store.query(
-        "SELECT chunk_key, vector FROM vectors JOIN models USING (model_id) "
-        f"WHERE identity = '{identity}'"
-    )
-    return dict(rows)
+    return store.vectors(identity)
 
 
-def right_vectors(store: Sqlite, embedder: Embedder) -> dict[int, bytes]:
+def right_vectors(store: Backend, embedder: Embedder) -> dict[int, bytes]:
     """What there must be: one for each passage of a live document that is not skipped."""
     rows = store.query(_WANTED)
     texts = [
         embedded_text(title, ChunkText(key, heading, body)) for key, title, heading, body in rows
     ]
     vectors = embedder.embed(texts)
-    return {row[0]: pack(vector) for row, vector in zip(rows, vectors, strict=True)}
+    return {row[0]: store.stored_vector(vector) for row, vector in zip(rows, vectors, strict=True)}
 
 
-def assert_in_step(store: Sqlite, embedder: Embedder) -> None:
+def assert_in_step(store: Backend, embedder: Embedder) -> None:
     """Exactly the right vectors, nothing waiting, every status true."""
     assert stored_vectors(store, embedder.identity) == right_vectors(store, embedder)
     assert store.query("SELECT * FROM jobs WHERE kind = 'vectors'") == []

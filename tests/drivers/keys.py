@@ -10,6 +10,7 @@ from typing import Any
 
 from click.testing import CliRunner
 
+from tests.drivers.engines import store_environment
 from zibaldone.cli.main import commands
 
 
@@ -31,5 +32,6 @@ def create_key(data: Path, *options: str, store: str = "") -> Key:
 def key_command(data: Path, *arguments: str, store: str = "") -> Any:
     """`zibaldone key …` in this process: a new one for each key would take most of the time."""
     unset = {name: None for name in os.environ if name.startswith("ZIBALDONE_")}
+    environment = {**unset, **store_environment(data)}
     given = ["--data", str(data), *(["--store", store] if store else []), "key", *arguments]
-    return CliRunner(env=unset, catch_exceptions=False).invoke(commands, given)
+    return CliRunner(env=environment, catch_exceptions=False).invoke(commands, given)

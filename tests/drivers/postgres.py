@@ -28,6 +28,9 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from zibaldone.store.postgres.address import Address
 from zibaldone.store.postgres.schema import prepare
 
+_GIVEN = os.environ.get("ZIBALDONE_TEST_POSTGRES")
+"""Read at once: tests of commands take such variables away."""
+
 _START_SECONDS_MAX = 60
 _STOP_SECONDS_MAX = 30
 
@@ -256,8 +259,6 @@ ROLE = "zibaldone_test"
 
 PASSWORD = "test"
 
-_TEMPLATE = "zibaldone_template"
-
 
 class Databases:
     """Databases of their own for tests, each a copy of one that has the schema."""
@@ -265,6 +266,8 @@ class Databases:
     def __init__(self, url: str) -> None:
         self.server_url = self._url = url
         self._made: set[str] = set()
+        # Processes that share a server each make their own.
+        self._template = f"zibaldone_template_{uuid4().hex[:16]}"
         self._has_template = False
 
     def url(self, name: str) -> str:
@@ -281,7 +284,7 @@ class Databases:
         name = f"zibaldone_{uuid4().hex[:16]}"
         if not self._has_template:
             self._make_template()
-        template = f"{_TEMPLATE}_empty" if empty else _TEMPLATE
+        template = f"{self._template}_empty" if empty else self._template
         self.execute(f"CREATE DATABASE {name} OWNER {ROLE} TEMPLATE {template}")
         self._made.add(name)
         return name
@@ -294,36 +297,32 @@ class Databases:
         for name in list(self._made):
             self.drop(name)
         if self._has_template:
-            self.drop(_TEMPLATE)
-            self.drop(f"{_TEMPLATE}_empty")
+            self.drop(self._template)
+            self.drop(f"{self._template}_empty")
 
     def execute(self, sql: str) -> None:
         with psycopg.connect(self._url, autocommit=True) as connection:
             connection.execute(sql.encode())
 
     def _make_template(self) -> None:
+        empty = f"{self._template}_empty"
         self.execute(
             f"DO $$ BEGIN CREATE ROLE {ROLE} LOGIN PASSWORD '{PASSWORD}'; "
-            "EXCEPTION WHEN duplicate_object THEN NULL; END $$"
+            "EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$"
         )
-        for name in (f"{_TEMPLATE}_empty", _TEMPLATE):
-            self.drop(name)
-        self.execute(
-            f"CREATE DATABASE {_TEMPLATE}_empty OWNER {ROLE} ENCODING 'UTF8' TEMPLATE template0"
-        )
-        with psycopg.connect(self.admin_url(f"{_TEMPLATE}_empty"), autocommit=True) as connection:
+        self.execute(f"CREATE DATABASE {empty} OWNER {ROLE} ENCODING 'UTF8' TEMPLATE template0")
+        with psycopg.connect(self.admin_url(empty), autocommit=True) as connection:
             connection.execute("CREATE EXTENSION vector")
-        self.execute(f"CREATE DATABASE {_TEMPLATE} OWNER {ROLE} TEMPLATE {_TEMPLATE}_empty")
-        prepare(Address.parse(self.url(_TEMPLATE)))
+        self.execute(f"CREATE DATABASE {self._template} OWNER {ROLE} TEMPLATE {empty}")
+        prepare(Address.parse(self.url(self._template)))
         self._has_template = True
 
 
 @cache
 def databases() -> Databases:
     """Those of the server that all tests of a process share; started when it is first needed."""
-    given = os.environ.get("ZIBALDONE_TEST_POSTGRES")
-    if given:
-        made = Databases(given)
+    if _GIVEN:
+        made = Databases(_GIVEN)
         atexit.register(made.drop_all)
         return made
     server = PostgresServer()

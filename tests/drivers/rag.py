@@ -9,7 +9,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from tests.drivers.engines import backend_of
 from tests.drivers.mcp import Mcp
 from tests.drivers.server import Server
-from tests.store.backends import Sqlite
 from zibaldone.embed.hashed import Hashed
 
 POSTS = 120
@@ -161,16 +161,6 @@ def wait_until_indexed(server: Server) -> None:
     raise AssertionError(f"vectors were not ready in time:\n{server.log()}")
 
 
-def store_file(server: Server) -> Path:
-    (found,) = server.data.glob("*.db")
-    return found
-
-
-def sql(server: Server) -> AbstractContextManager[Any]:
-    """The store as another program sees it."""
-    return Sqlite(server.data).connection()
-
-
 @contextmanager
 def posts_server(data: Path) -> Iterator[Server]:
     """A running server that holds CORPUS, its posts spread over three sources."""
@@ -178,8 +168,8 @@ def posts_server(data: Path) -> Iterator[Server]:
         for post in CORPUS:
             server.create(post.doc_id, post.body, title=post.title, metadata=post.metadata)
         wait_until_indexed(server)
-        # The product cannot create sources yet: rows of them are put into the file while no
-        # server has it open.
+        # The product cannot create sources yet: rows of them are put into the tables while no
+        # server has them open.
         server.stop()
         _spread_over_sources(server)
         server.start()
@@ -204,19 +194,19 @@ def _section(number: int, part: int) -> str:
 
 
 def _spread_over_sources(server: Server) -> None:
-    with sql(server) as raw:
-        for name in ("stack_posts", "docs_disabled"):
-            raw.execute(
-                "INSERT INTO sources (source_id, namespace, name, kind, enabled, created_at_us)"
-                " VALUES (?, 'default', ?, 'database', ?, 0)",
-                (SOURCES[name], name, int(name == "stack_posts")),
+    tables = backend_of(server.data)
+    for name in ("stack_posts", "docs_disabled"):
+        tables.execute(
+            "INSERT INTO sources (source_id, namespace, name, kind, enabled, created_at_us)"
+            " VALUES (?, 'default', ?, 'database', ?, 0)",
+            (SOURCES[name], name, int(name == "stack_posts")),
+        )
+    for post in CORPUS:
+        if post.source != "kb":
+            tables.execute(
+                "UPDATE documents SET source_id = ?, pk = ? WHERE document_id = ?",
+                (SOURCES[post.source], json.dumps({"Id": post.number}), post.doc_id),
             )
-        for post in CORPUS:
-            if post.source != "kb":
-                raw.execute(
-                    "UPDATE documents SET source_id = ?, pk = ? WHERE document_id = ?",
-                    (SOURCES[post.source], json.dumps({"Id": post.number}), post.doc_id),
-                )
 
 
 def rag(server: Server) -> Mcp:

@@ -12,6 +12,7 @@ import orjson
 
 from tests.drivers.answers import check_answer
 from tests.drivers.catalogues import BY_NAME
+from tests.drivers.engines import store_flags
 from zibaldone import settings
 from zibaldone.access.principal import LOCAL, Principal, Tenant
 from zibaldone.errors import ZibaldoneError
@@ -22,7 +23,8 @@ from zibaldone.wiring.runtime import build_runtime
 
 @contextmanager
 def opened(data: Path, **flags: Any) -> Iterator[Runtime]:
-    chosen = settings.load({"data": str(data), "embedder": "none", **flags}, environment={})
+    given = {"data": str(data), **store_flags(data), "embedder": "none", **flags}
+    chosen = settings.load(given, environment={})
     runtime = build_runtime(chosen)
     try:
         yield runtime

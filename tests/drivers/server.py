@@ -19,6 +19,7 @@ from typing import Any, Self
 import httpx2 as httpx
 
 from tests.drivers.answers import check_response
+from tests.drivers.engines import store_environment
 
 _START_SECONDS_MAX = 30
 _RANDOM = SystemRandom()
@@ -35,16 +36,19 @@ def free_port() -> int:
             return port
 
 
-def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+def clean_environment(
+    extra: Mapping[str, str] | None = None, *, data: Path | None = None
+) -> dict[str, str]:
     """The environment without settings of whoever runs the tests.
 
     And without an embedding model, unless a test asks for one: it takes a second to load, and what
     a search finds would depend on how far the index has come. The port is none that a server of
-    theirs may be listening on.
+    theirs may be listening on. The store is that of the data folder.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("ZIBALDONE_")}
     ours = {"ZIBALDONE_EMBEDDER": "none", "ZIBALDONE_PORT": str(free_port())}
-    return {**kept, **ours, **(extra or {})}
+    store = {} if data is None else store_environment(data)
+    return {**kept, **ours, **store, **(extra or {})}
 
 
 class Server:
@@ -70,7 +74,7 @@ class Server:
         )
         self._command = tuple(command)
         self._arguments = tuple(arguments)
-        self._environment = clean_environment(environment)
+        self._environment = clean_environment(environment, data=data)
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> Self:
@@ -156,7 +160,7 @@ def run_cli(
         input=stdin,
         capture_output=True,
         text=True,
-        env=clean_environment(environment),
+        env=clean_environment(environment, data=data),
         cwd=cwd,
         timeout=120,
         check=False,

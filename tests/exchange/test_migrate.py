@@ -26,6 +26,8 @@ from zibaldone.model.vector import np
 from zibaldone.store.port import Store, Writer
 from zibaldone.store.tables import BY_NAME, TABLES, Digest, fingerprint
 
+pytestmark = pytest.mark.engine("sqlite", reason="each test names its engines itself")
+
 OTHER = Tenant("other")
 PAIRS = [(one, two) for one in BACKENDS for two in BACKENDS]
 ACROSS = ("sqlite", "postgres")
@@ -483,10 +485,12 @@ DERIVED = {
     "sqlite": {
         *("index_workers", "vector_changes", "sqlite_sequence", "chunk_terms"),
         *(f"chunk_terms_{part}" for part in ("config", "data", "docsize", "idx")),
+        *("vector_mirrors", "vector_mirror_changes"),
     },
     "postgres": {
         *("index_workers", "usage_changes", "migrations", "probe", "chunk_terms", "unposted"),
         *("removed_terms", "segments", "postings", "posting_waste", "term_statistics"),
+        *("vector_mirrors", "vector_mirror_changes"),
     },
 }
 """What an engine makes itself, or what belongs to the processes that use it."""

@@ -9,12 +9,9 @@ from typing import Any
 
 import pytest
 
+from tests.drivers.endless import make_endless
 from tests.drivers.runtimes import Caller, opened
-from zibaldone.store.sqlite.lexical import Lexical
-from zibaldone.store.sqlite.vectors import Vectors
 from zibaldone.tools.spec import Runtime
-
-_ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 
 HYBRID = [("rag.search_hybrid", {"mode": mode}) for mode in ("fuse", "convex")]
 BOTH_LEGS: list[tuple[str, dict[str, Any]]] = [("search_knowledge", {}), *HYBRID]
@@ -38,20 +35,11 @@ def ask(runtime: Runtime) -> Caller:
     return Caller(runtime)
 
 
-def make_endless(monkeypatch: pytest.MonkeyPatch, part: type, method: str) -> None:
-    """As on an index that is far larger: the engine works until it is interrupted."""
-
-    def endless(self: Any, *_: Any, **__: Any) -> None:
-        self._raw.execute(_ENDLESS).fetchall()
-
-    monkeypatch.setattr(part, method, endless)
-
-
 @pytest.mark.parametrize(("tool", "more"), BOTH_LEGS)
 def test_without_keywords_what_is_near_in_meaning_is_found(
-    ask: Caller, monkeypatch: pytest.MonkeyPatch, tool: str, more: dict[str, Any]
+    ask: Caller, data: Path, monkeypatch: pytest.MonkeyPatch, tool: str, more: dict[str, Any]
 ) -> None:
-    make_endless(monkeypatch, Lexical, "search")
+    make_endless(monkeypatch, data, "lexical", "search")
     answer = ask(tool, query="red fox", **more)
     assert len(answer["results"]) == 5
     assert answer["left_out"] == ["keywords"]
@@ -61,9 +49,14 @@ def test_without_keywords_what_is_near_in_meaning_is_found(
 @pytest.mark.parametrize("quoted", [False, True])
 @pytest.mark.parametrize(("tool", "more"), [*BOTH_LEGS, RERANK])
 def test_without_vectors_keywords_remain(
-    ask: Caller, monkeypatch: pytest.MonkeyPatch, tool: str, more: dict[str, Any], quoted: bool
+    ask: Caller,
+    data: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tool: str,
+    more: dict[str, Any],
+    quoted: bool,
 ) -> None:
-    make_endless(monkeypatch, Vectors, "scores")
+    make_endless(monkeypatch, data, "vectors", "scores")
     query = 'where is the "red fox" asleep' if quoted else "red fox"
     answer = ask(tool, query=query, **more)
     assert len(answer["results"]) == 5
@@ -73,9 +66,9 @@ def test_without_vectors_keywords_remain(
 
 @pytest.mark.parametrize(("tool", "more"), [*BOTH_LEGS, RERANK, BY_WORDS])
 def test_without_quotations_their_words_remain(
-    ask: Caller, monkeypatch: pytest.MonkeyPatch, tool: str, more: dict[str, Any]
+    ask: Caller, data: Path, monkeypatch: pytest.MonkeyPatch, tool: str, more: dict[str, Any]
 ) -> None:
-    make_endless(monkeypatch, Lexical, "matching")
+    make_endless(monkeypatch, data, "lexical", "matching")
     answer = ask(tool, query='where is the "red fox" asleep', **more)
     assert len(answer["results"]) == 5
     assert answer["left_out"] == ["quotations"]
@@ -84,10 +77,10 @@ def test_without_quotations_their_words_remain(
 
 @pytest.mark.parametrize(("tool", "more"), BOTH_LEGS)
 def test_where_both_are_late_there_is_no_answer(
-    ask: Caller, monkeypatch: pytest.MonkeyPatch, tool: str, more: dict[str, Any]
+    ask: Caller, data: Path, monkeypatch: pytest.MonkeyPatch, tool: str, more: dict[str, Any]
 ) -> None:
-    make_endless(monkeypatch, Lexical, "search")
-    make_endless(monkeypatch, Vectors, "search")
+    make_endless(monkeypatch, data, "lexical", "search")
+    make_endless(monkeypatch, data, "vectors", "search")
     assert ask.refused(tool, query="red fox", **more) == "DEADLINE_EXCEEDED"
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
+from tests.drivers.engines import backend_of
 from tests.drivers.keys import Key, create_key, key_command
 from tests.drivers.mcp import LEGACY, MODERN, Mcp, envelope_of
 from tests.drivers.server import Server
@@ -20,7 +21,6 @@ from tests.hostile.peers import Peer, call, post_head
 from zibaldone.access.key import ApiKey, secret_hash
 from zibaldone.access.principal import Tenant
 from zibaldone.limits import TOOL_REQUEST_BYTES_MAX, Limits
-from zibaldone.store.open import open_store, store_url
 from zibaldone.tools.built_in import TOOLS
 from zibaldone.tools.profiles import built_in
 from zibaldone.web.routes import ROUTES, Route
@@ -79,7 +79,7 @@ def _add_old_key(data: Path) -> None:
         profiles=None,
         created_at_us=1,
     )
-    store = open_store(store_url(data, ""), Limits())
+    store = backend_of(data).open(Limits())
     asyncio.run(store.write(Tenant(), lambda writer: writer.api_keys.add(key)))
     store.close()
 

@@ -5,19 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.backends import Sqlite
+from tests.drivers.engines import backend_of
+from tests.store.backends import Backend
 from tests.store.kept import Kept
 from zibaldone.limits import Limits
 
 
 @pytest.fixture
-def tables(data: Path) -> Sqlite:
+def tables(data: Path) -> Backend:
     """The store behind the port."""
-    return Sqlite(data)
+    return backend_of(data)
 
 
 @pytest.fixture
-def kept(tables: Sqlite) -> Iterator[Kept]:
+def kept(tables: Backend) -> Iterator[Kept]:
     limits = Limits()
     store = tables.open(limits)
     yield Kept(store, limits)

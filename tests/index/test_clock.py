@@ -8,7 +8,7 @@ import pytest
 
 from tests.drivers.drained import drain, status
 from tests.drivers.embedders import Clock, Counting
-from tests.store.backends import Sqlite
+from tests.store.backends import Backend
 from tests.store.kept import Kept
 from zibaldone.index.reindex import catch_up
 from zibaldone.index.worker import IndexWorker
@@ -61,7 +61,7 @@ def test_nor_does_it_hold_up_reindex(kept: Kept, ahead_us: int) -> None:
 
 
 def test_reindex_works_on_what_was_written_in_the_future(
-    kept: Kept, tables: Sqlite, ahead_us: int
+    kept: Kept, tables: Backend, ahead_us: int
 ) -> None:
     kept.create("a", "zebra")
     tables.execute(f"UPDATE jobs SET created_at_us = {ahead_us}")
@@ -70,7 +70,7 @@ def test_reindex_works_on_what_was_written_in_the_future(
     assert status(kept, "a") == "ready"
 
 
-def test_a_pause_from_the_future_ends(kept: Kept, tables: Sqlite, ahead_us: int) -> None:
+def test_a_pause_from_the_future_ends(kept: Kept, tables: Backend, ahead_us: int) -> None:
     """A back-off is never longer than an hour; one that is was set by a wrong clock."""
     kept.create("a", "zebra")
     tables.execute(f"UPDATE jobs SET not_before_us = {ahead_us + 3_601_000_000}, error = 'why'")

@@ -15,6 +15,8 @@ from tests.drivers.embedders import PATIENCE_SECONDS
 from tests.drivers.postgres import Databases, PostgresServer
 from tests.drivers.server import Server
 
+pytestmark = pytest.mark.engine("sqlite", reason="it brings a PostgreSQL server of its own")
+
 DOCUMENTS = 40
 
 WITHOUT_VECTOR = """

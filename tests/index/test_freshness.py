@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from benchmarks.freshness import measure, report
 
+from tests.drivers.engines import backend_of
 from tests.drivers.index_state import assert_in_step
 from tests.drivers.server import Server
-from tests.store.backends import Sqlite
 from zibaldone.embed.hashed import Hashed
 
 P95_SECONDS, P99_SECONDS = 5.0, 15.0
@@ -29,4 +29,4 @@ def test_writes_in_quick_succession_are_all_found_and_all_become_ready(data: Pat
     assert found.p(95) < TIMES * P95_SECONDS
     assert found.p(99) < TIMES * P99_SECONDS
     assert "50 writes" in report(found, 25)
-    assert_in_step(Sqlite(data), Hashed())
+    assert_in_step(backend_of(data), Hashed())

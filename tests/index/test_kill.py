@@ -10,9 +10,10 @@ from pathlib import Path
 import httpx2 as httpx
 
 from tests.drivers.embedders import PATIENCE_SECONDS
+from tests.drivers.engines import backend_of
 from tests.drivers.index_state import assert_in_step, right_vectors, stored_vectors
 from tests.drivers.server import Server
-from tests.store.backends import Sqlite
+from tests.store.backends import Backend
 from zibaldone.embed.hashed import Hashed
 
 ROUNDS = 4
@@ -61,12 +62,12 @@ class Writer:
         )
 
 
-def let_leases_end(tables: Sqlite) -> None:
+def let_leases_end(tables: Backend) -> None:
     """As the time does in which nobody renews them; the test does not wait for it."""
     tables.execute("UPDATE jobs SET leased_until_us = 0 WHERE state = 1")
 
 
-def assert_ready_is_true(tables: Sqlite) -> None:
+def assert_ready_is_true(tables: Backend) -> None:
     """Whatever the moment: what is said to be ready is, and no vector is wrong or left over."""
     stored, right = stored_vectors(tables, EMBEDDER.identity), right_vectors(tables, EMBEDDER)
     assert {key: vector for key, vector in right.items() if key in stored} == stored
@@ -79,7 +80,7 @@ def assert_ready_is_true(tables: Sqlite) -> None:
 
 def test_the_store_heals_to_exactly_the_right_vectors(data: Path) -> None:
     luck = random.Random(11)
-    tables = Sqlite(data)
+    tables = backend_of(data)
     server = Server(data, environment={"ZIBALDONE_EMBEDDER": "hashed"})
     writers = [Writer(f"w{number}", number) for number in range(CLIENTS)]
     unfinished = 0

@@ -12,10 +12,11 @@ import pytest
 from tests.drivers.drained import status, until
 from tests.drivers.embedders import PATIENCE_SECONDS, Blocking, Clock, Counting
 from tests.drivers.embedding_server import EmbeddingServer
+from tests.drivers.engines import backend_of
 from tests.drivers.index_state import assert_in_step, right_vectors, stored_vectors
 from tests.drivers.server import Server
 from tests.index.test_serving import HASHED, remote_model, wait_until, wait_until_ready
-from tests.store.backends import Sqlite
+from tests.store.backends import Backend
 from tests.store.kept import EVERYTHING, Kept
 from zibaldone.embed.hashed import Hashed
 from zibaldone.errors import Conflict
@@ -41,7 +42,7 @@ async def running(worker: IndexWorker) -> AsyncIterator[IndexWorker]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-def statuses(tables: Sqlite) -> set[str]:
+def statuses(tables: Backend) -> set[str]:
     return {row[0] for row in tables.query("SELECT DISTINCT vector_status FROM documents")}
 
 
@@ -52,7 +53,7 @@ def create(kept: Kept, names: Sequence[str]) -> None:
 
 class TestTwoModels:
     def test_only_the_first_works_and_what_it_calls_ready_stays_so(
-        self, kept: Kept, tables: Sqlite
+        self, kept: Kept, tables: Backend
     ) -> None:
         ours, theirs = Counting(), Counting(32)
 
@@ -80,7 +81,7 @@ class TestTwoModels:
         assert theirs.calls == []
 
     def test_the_next_takes_over_at_once_from_one_that_was_stopped(
-        self, kept: Kept, tables: Sqlite
+        self, kept: Kept, tables: Backend
     ) -> None:
         """As when the settings are changed and the server is restarted."""
         create(kept, ["a", "b"])
@@ -98,7 +99,7 @@ class TestTwoModels:
         assert_in_step(tables, THEIRS)
 
     def test_one_that_stood_by_takes_over_when_the_other_stays_away(
-        self, kept: Kept, tables: Sqlite, monkeypatch: pytest.MonkeyPatch
+        self, kept: Kept, tables: Backend, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(ownership, "INDEX_WORKER_ALIVE_SECONDS", 0.2)
         create(kept, ["a", "b"])
@@ -119,7 +120,7 @@ class TestTwoModels:
         assert_in_step(tables, THEIRS)
 
     def test_a_restart_does_not_hand_the_index_to_one_that_stands_by(
-        self, kept: Kept, tables: Sqlite
+        self, kept: Kept, tables: Backend
     ) -> None:
         create(kept, ["a"])
         theirs = Counting(32)
@@ -143,7 +144,7 @@ class TestTwoModels:
         assert theirs.calls == []
         assert_in_step(tables, OURS)
 
-    def test_one_of_two_with_the_same_model_may_stop(self, kept: Kept, tables: Sqlite) -> None:
+    def test_one_of_two_with_the_same_model_may_stop(self, kept: Kept, tables: Backend) -> None:
         async def stop_one() -> None:
             async with running(IndexWorker(kept.store, Counting())):
                 async with running(IndexWorker(kept.store, Counting())):
@@ -158,7 +159,7 @@ class TestTwoModels:
         assert_in_step(tables, OURS)
 
     def test_nothing_is_queued_for_another_model_than_that_in_use(
-        self, kept: Kept, tables: Sqlite
+        self, kept: Kept, tables: Backend
     ) -> None:
         create(kept, ["a"])
 
@@ -174,7 +175,7 @@ class TestTwoModels:
 
     @pytest.mark.parametrize("pause_s", [0.0, 0.001, 0.002, 0.004, 0.008, 0.016])
     def test_one_that_is_stopped_at_its_very_start_leaves_no_claim(
-        self, kept: Kept, tables: Sqlite, pause_s: float
+        self, kept: Kept, tables: Backend, pause_s: float
     ) -> None:
         """At whichever moment: a claim that was on its way when it was stopped is taken back."""
 
@@ -189,7 +190,7 @@ class TestTwoModels:
 
 class TestDeadAndAsleep:
     def test_a_dead_worker_of_another_model_is_waited_for_only_so_long(
-        self, kept: Kept, tables: Sqlite
+        self, kept: Kept, tables: Backend
     ) -> None:
         clock = Clock(now_us())
         create(kept, ["a"])
@@ -203,7 +204,7 @@ class TestDeadAndAsleep:
         assert (theirs.rival, status(kept, "b")) == (None, "ready")
 
     def test_one_that_sweeps_for_minutes_lives(
-        self, kept: Kept, tables: Sqlite, monkeypatch: pytest.MonkeyPatch
+        self, kept: Kept, tables: Backend, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         clock, swept = Clock(now_us()), asyncio.Event()
 
@@ -244,7 +245,7 @@ class TestDeadAndAsleep:
         assert status(kept, "b") == "ready"
 
     def test_one_that_slept_while_another_took_over_leaves_its_work_alone(
-        self, kept: Kept, tables: Sqlite
+        self, kept: Kept, tables: Backend
     ) -> None:
         """A process that was stopped in the middle, for minutes, comes back with its vectors."""
         clock, slow, theirs = Clock(now_us()), Blocking(), Blocking()
@@ -294,6 +295,6 @@ def test_a_server_beside_one_with_another_model_says_so(tmp_path: Path) -> None:
             assert [hit["document_id"] for hit in found["results"]] == ["b"]
         assert "standing by: another process indexes with hashed/64" in second.log()
         assert first.client.get("/health").json()["status"] == "healthy"
-    tables = Sqlite(data)
+    tables = backend_of(data)
     assert_in_step(tables, OURS)
     assert stored_vectors(tables, "remote/m/8") == {}

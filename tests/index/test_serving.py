@@ -15,10 +15,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.drivers.embedders import PATIENCE_SECONDS
 from tests.drivers.embedding_server import Answer, EmbeddingServer
+from tests.drivers.engines import backend_of
 from tests.drivers.index_state import assert_in_step, stored_vectors
 from tests.drivers.keys import create_key
 from tests.drivers.server import Server
-from tests.store.backends import Sqlite
 from zibaldone.embed.hashed import Hashed
 from zibaldone.embed.minilm import MiniLm
 from zibaldone.extras import missing
@@ -135,7 +135,7 @@ def test_an_upload_is_read_at_once_and_found_by_meaning_when_it_is_ready(indexin
 def test_a_deleted_document_is_gone_from_list_search_and_vectors(indexing: Server) -> None:
     indexing.create("deleted/a", "an okapi in the forest")
     wait_until_ready(indexing, "deleted/a")
-    tables = Sqlite(indexing.data)
+    tables = backend_of(indexing.data)
     (key,) = tables.query(
         "SELECT chunk_key FROM chunks JOIN documents USING (document_key) "
         "WHERE document_id = 'deleted/a'"
@@ -188,14 +188,14 @@ def test_metrics_have_the_lag_and_what_was_embedded(indexing: Server) -> None:
 def test_reindex_audit_and_cleanup_over_rest(tmp_path: Path) -> None:
     """What is broken behind the server's back is found and mended on demand."""
     data = tmp_path / "mended"
-    tables = Sqlite(data)
+    tables = backend_of(data)
     with Server(data, environment=HASHED) as running:
         client = running.client
         for number in range(4):
             running.create(f"d/{number}", f"text {number}")
         wait_until_ready(running, *(f"d/{number}" for number in range(4)))
         tables.execute("DELETE FROM vectors WHERE chunk_key = 1")
-        tables.execute("INSERT INTO vectors SELECT model_id, 99, vector FROM vectors LIMIT 1")
+        tables.add_orphans(99)
 
         looked = client.get("/kb/audit-sync").json()
         assert (looked["orphans"], looked["ghosts"], looked["consistent"]) == (1, 1, False)
@@ -330,7 +330,7 @@ def test_a_server_ends_though_its_model_hangs(tmp_path: Path) -> None:
         assert server.process.returncode in ENDED_WELL
         assert "Traceback" not in server.log()
         # It gave back what it had begun: the next start does not have to wait for it.
-        assert Sqlite(data).query("SELECT state, attempts, crashes FROM jobs") == [(0, 0, 0)]
+        assert backend_of(data).query("SELECT state, attempts, crashes FROM jobs") == [(0, 0, 0)]
 
 
 @pytest.mark.skipif(bool(missing(MiniLm.packages)), reason="minilm is not installed")
@@ -356,7 +356,7 @@ def test_a_restart_under_writes_loses_no_document(tmp_path: Path) -> None:
         server.stop()
     with server:
         wait_until_ready(server, *(f"d/{number}" for number in range(count)))
-    assert_in_step(Sqlite(data), EMBEDDER)
+    assert_in_step(backend_of(data), EMBEDDER)
 
 
 @pytest.mark.requirement("C2")

@@ -13,7 +13,7 @@ from prometheus_client import REGISTRY
 from tests.drivers.drained import status
 from tests.drivers.embedders import Counting
 from tests.drivers.index_state import assert_in_step
-from tests.store.backends import Sqlite
+from tests.store.backends import Backend
 from tests.store.kept import Kept
 from zibaldone.errors import StorageFull
 from zibaldone.index.worker import IndexWorker
@@ -100,7 +100,7 @@ def test_a_commit_that_fails_is_neither_logged_nor_counted(
 
 
 def test_a_transaction_that_runs_twice_is_told_once(
-    kept: Kept, tables: Sqlite, caplog: pytest.LogCaptureFixture
+    kept: Kept, tables: Backend, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "zibaldone.index")
     for name in ("a", "b", "gone"):

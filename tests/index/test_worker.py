@@ -12,7 +12,7 @@ import pytest
 from tests.drivers.drained import BAD, drain, enqueue_missing, paragraphs, passages, status, until
 from tests.drivers.embedders import Clock, Counting, Failing
 from tests.drivers.index_state import assert_in_step, stored_vectors
-from tests.store.backends import Sqlite
+from tests.store.backends import Backend
 from tests.store.kept import ACTOR, Kept
 from zibaldone.index import sweep
 from zibaldone.index.worker import Batch, IndexWorker
@@ -26,7 +26,7 @@ from zibaldone.model.point import point_id
 
 class TestOnceAndNoMore:
     @pytest.mark.requirement("C1")
-    def test_a_small_upload_is_one_embedding(self, kept: Kept, tables: Sqlite) -> None:
+    def test_a_small_upload_is_one_embedding(self, kept: Kept, tables: Backend) -> None:
         embedder = Counting()
         kept.create("a", "zebra", title="Animals")
         drain(kept, embedder)
@@ -36,7 +36,7 @@ class TestOnceAndNoMore:
         assert_in_step(tables, embedder)
 
     @pytest.mark.requirement("C1")
-    def test_several_uploads_share_one_call(self, kept: Kept, tables: Sqlite) -> None:
+    def test_several_uploads_share_one_call(self, kept: Kept, tables: Backend) -> None:
         embedder = Counting()
         for number in range(INDEX_BATCH_DOCUMENTS):
             kept.create(f"d/{number}", f"text {number}")
@@ -47,7 +47,7 @@ class TestOnceAndNoMore:
 
     @pytest.mark.requirement("C1")
     def test_many_changes_of_one_document_are_one_embedding(
-        self, kept: Kept, tables: Sqlite
+        self, kept: Kept, tables: Backend
     ) -> None:
         embedder = Counting()
         kept.create("a", "0")
@@ -59,7 +59,7 @@ class TestOnceAndNoMore:
 
     @pytest.mark.requirement("C1", "C2")
     def test_patching_a_paragraph_of_a_long_document_embeds_only_that(
-        self, kept: Kept, tables: Sqlite
+        self, kept: Kept, tables: Backend
     ) -> None:
         embedder = Counting()
         body = paragraphs(100)
@@ -78,7 +78,7 @@ class TestOnceAndNoMore:
         assert all(after[key] == before[key] for key in kept_keys)
         assert_in_step(tables, embedder)
 
-    def test_a_change_of_metadata_embeds_nothing(self, kept: Kept, tables: Sqlite) -> None:
+    def test_a_change_of_metadata_embeds_nothing(self, kept: Kept, tables: Backend) -> None:
         embedder = Counting()
         kept.create("a", "zebra")
         drain(kept, embedder)
@@ -89,7 +89,7 @@ class TestOnceAndNoMore:
         assert embedder.taken() == []
         assert_in_step(tables, embedder)
 
-    def test_a_new_title_is_embedded_with_every_passage(self, kept: Kept, tables: Sqlite) -> None:
+    def test_a_new_title_is_embedded_with_every_passage(self, kept: Kept, tables: Backend) -> None:
         """It is a part of what a passage says, so its vectors were of another text."""
         embedder = Counting()
         kept.create("a", "zebra", title="Old")
@@ -103,7 +103,7 @@ class TestOnceAndNoMore:
 class TestTheSameEveryTime:
     @pytest.mark.requirement("C2")
     def test_a_document_of_one_passage_has_one_point_and_keeps_it(
-        self, kept: Kept, tables: Sqlite
+        self, kept: Kept, tables: Backend
     ) -> None:
         embedder = Counting()
         kept.create("a", "zebra")
@@ -122,7 +122,7 @@ class TestTheSameEveryTime:
         assert len({point_id(path, n) for path in ("a", "b", "ü") for n in range(50)}) == 150
 
     @pytest.mark.requirement("K3")
-    def test_two_syncs_of_one_document_leave_the_same(self, kept: Kept, tables: Sqlite) -> None:
+    def test_two_syncs_of_one_document_leave_the_same(self, kept: Kept, tables: Backend) -> None:
         embedder = Counting()
         document = kept.create("a", "\n\n".join(paragraphs(5)))
         drain(kept, embedder)
@@ -135,12 +135,10 @@ class TestTheSameEveryTime:
         assert_in_step(tables, embedder)
 
     @pytest.mark.requirement("K2")
-    def test_writing_the_status_asks_for_no_more_work(self, kept: Kept, tables: Sqlite) -> None:
+    def test_writing_the_status_asks_for_no_more_work(self, kept: Kept, tables: Backend) -> None:
         failing = Failing(BAD)
-        tables.execute(
-            "CREATE TABLE ever_queued (job_id TEXT); CREATE TRIGGER watch AFTER INSERT ON jobs "
-            "BEGIN INSERT INTO ever_queued VALUES (new.job_id); END"
-        )
+        tables.execute("CREATE TABLE ever_queued (job_id TEXT)")
+        tables.note_changes("ever_queued", "new.job_id", on="INSERT ON jobs")
         kept.create("a", "zebra")
         kept.update("a", body="lion")
         kept.create("b", "okapi")
@@ -175,7 +173,7 @@ class TestStatus:
         assert status(kept, "a") == "pending"
 
     @pytest.mark.requirement("000/CC.05")
-    def test_it_is_ready_once_its_vectors_are_stored(self, kept: Kept, tables: Sqlite) -> None:
+    def test_it_is_ready_once_its_vectors_are_stored(self, kept: Kept, tables: Backend) -> None:
         embedder = Counting()
         kept.create("a", "one")
         drain(kept, embedder)
@@ -184,7 +182,7 @@ class TestStatus:
 
     @pytest.mark.requirement("000/CC.06")
     def test_a_failure_is_tried_again_ever_less_soon_and_then_said(
-        self, kept: Kept, tables: Sqlite
+        self, kept: Kept, tables: Backend
     ) -> None:
         failing, clock = Failing(BAD), Clock(now_us())
         kept.create("a", "zebra")
@@ -208,7 +206,7 @@ class TestStatus:
         assert kept.found("zebra") == {"a"}
 
     @pytest.mark.requirement("000/CC.06")
-    def test_what_failed_is_tried_again_on_demand(self, kept: Kept, tables: Sqlite) -> None:
+    def test_what_failed_is_tried_again_on_demand(self, kept: Kept, tables: Backend) -> None:
         failing, clock = Failing(BAD), Clock(now_us())
         kept.create("a", "zebra")
         for _ in range(INDEX_TRIES_MAX):
@@ -230,7 +228,7 @@ class TestStatus:
         assert_in_step(tables, failing)
 
     def test_a_new_revision_is_tried_at_once_whatever_the_last_one_did(
-        self, kept: Kept, tables: Sqlite
+        self, kept: Kept, tables: Backend
     ) -> None:
         failing = Failing(BAD, only="poison")
         clock = Clock(now_us())
@@ -268,7 +266,7 @@ class TestStatus:
 
     @pytest.mark.requirement("C7", "000/CC.07", "X-15")
     def test_skip_paths_and_empty_bodies_are_skipped_at_once(
-        self, kept: Kept, tables: Sqlite
+        self, kept: Kept, tables: Backend
     ) -> None:
         embedder = Counting()
         skipped = {
@@ -299,7 +297,7 @@ class TestStatus:
 
     @pytest.mark.requirement("X-16")
     def test_looking_for_what_is_missing_leaves_skipped_ones_alone(
-        self, kept: Kept, tables: Sqlite
+        self, kept: Kept, tables: Backend
     ) -> None:
         embedder = Counting()
         kept.create("registries/machines/2", "zebra")
@@ -309,7 +307,7 @@ class TestStatus:
         assert tables.query("SELECT * FROM jobs") == []
         assert status(kept, "registries/machines/2") == status(kept, "empty") == "skipped"
 
-    def test_a_body_that_becomes_empty_loses_its_vectors(self, kept: Kept, tables: Sqlite) -> None:
+    def test_a_body_that_becomes_empty_loses_its_vectors(self, kept: Kept, tables: Backend) -> None:
         embedder = Counting()
         kept.create("a", "zebra")
         drain(kept, embedder)
@@ -323,16 +321,17 @@ class TestStatus:
 
     @pytest.mark.requirement("C4")
     def test_a_status_goes_from_pending_to_ready_and_nowhere_else(
-        self, kept: Kept, tables: Sqlite
+        self, kept: Kept, tables: Backend
     ) -> None:
         """Every change of it, by whomever, not only those that somebody happens to see."""
         tables.execute(
             "CREATE TABLE seen (document_id TEXT, before TEXT, after TEXT, revision INT)"
         )
-        tables.execute(
-            "CREATE TRIGGER watch AFTER UPDATE OF vector_status ON documents "
-            "WHEN old.revision = new.revision BEGIN INSERT INTO seen VALUES "
-            "(new.document_id, old.vector_status, new.vector_status, new.revision); END"
+        tables.note_changes(
+            "seen",
+            "new.document_id, old.vector_status, new.vector_status, new.revision",
+            on="UPDATE OF vector_status ON documents",
+            when="old.revision = new.revision",
         )
 
         async def uploads_and_sweeps() -> None:

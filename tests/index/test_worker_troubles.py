@@ -10,7 +10,7 @@ import pytest
 from tests.drivers.drained import BAD, drain, paragraphs, passages, status, until
 from tests.drivers.embedders import PATIENCE_SECONDS, Blocking, Clock, Counting, Failing
 from tests.drivers.index_state import assert_in_step
-from tests.store.backends import Sqlite
+from tests.store.backends import Backend
 from tests.store.kept import Kept
 from zibaldone.errors import EmbedderUnavailable, EmbeddingFailed
 from zibaldone.index import worker
@@ -46,7 +46,7 @@ class TestNeighbours:
         ids=lambda e: type(e).__name__,
     )
     def test_a_bad_document_does_not_hold_up_the_others(
-        self, kept: Kept, tables: Sqlite, problem: Exception
+        self, kept: Kept, tables: Backend, problem: Exception
     ) -> None:
         failing, clock = Failing(problem, only="poison"), Clock(now_us())
         for number in range(40):
@@ -64,7 +64,7 @@ class TestNeighbours:
         assert status(kept, "later") == "ready"
 
     def test_a_model_that_cannot_be_had_is_not_asked_for_each_document(
-        self, kept: Kept, tables: Sqlite
+        self, kept: Kept, tables: Backend
     ) -> None:
         away = Failing(EmbedderUnavailable("nobody is there", retry_after_seconds=60.0))
         clock = Clock(now_us())
@@ -79,7 +79,7 @@ class TestNeighbours:
         drain(kept, away, clock=clock)
         assert_in_step(tables, away)
 
-    def test_vectors_of_the_wrong_shape_are_not_stored(self, kept: Kept, tables: Sqlite) -> None:
+    def test_vectors_of_the_wrong_shape_are_not_stored(self, kept: Kept, tables: Backend) -> None:
         class Short(Counting):
             def embed(self, texts: Any) -> Any:
                 return super().embed(texts)[:, :-1]
@@ -107,7 +107,7 @@ class TestAway:
 
     @pytest.mark.requirement("000/CC.06")
     def test_documents_wait_however_long_and_are_done_soon_after_it_is_back(
-        self, kept: Kept, tables: Sqlite
+        self, kept: Kept, tables: Backend
     ) -> None:
         away, clock = Failing(EmbedderUnavailable("nobody is there")), Clock(now_us())
         for number in range(2 * INDEX_BATCH_DOCUMENTS):
@@ -128,7 +128,7 @@ class TestAway:
         assert_in_step(tables, away)
 
     def test_what_a_document_failed_by_itself_before_still_counts(
-        self, kept: Kept, tables: Sqlite
+        self, kept: Kept, tables: Backend
     ) -> None:
         failing, clock = Failing(BAD), Clock(now_us())
         kept.create("a", "zebra")
@@ -142,7 +142,7 @@ class TestAway:
         assert status(kept, "a") == "error"
 
     def test_a_document_that_makes_the_model_go_away_does_not_hold_up_the_others(
-        self, kept: Kept, tables: Sqlite
+        self, kept: Kept, tables: Backend
     ) -> None:
         failing = Failing(EmbedderUnavailable("it broke off"), only="poison")
         clock = Clock(now_us())
@@ -158,7 +158,7 @@ class TestAway:
 
 class TestLongDocuments:
     def test_a_long_document_is_done_in_parts_beside_the_others(
-        self, kept: Kept, tables: Sqlite
+        self, kept: Kept, tables: Backend
     ) -> None:
         embedder = Counting()
         kept.create("long", "\n\n".join(paragraphs(300)))
@@ -177,7 +177,7 @@ class TestLongDocuments:
         assert len(embedder.texts) == long_passages + 20
         assert_in_step(tables, embedder)
 
-    def test_what_was_done_of_it_is_not_done_again(self, kept: Kept, tables: Sqlite) -> None:
+    def test_what_was_done_of_it_is_not_done_again(self, kept: Kept, tables: Backend) -> None:
         embedder = Counting()
         kept.create("long", "\n\n".join(paragraphs(200)))
         first = asyncio.run(IndexWorker(kept.store, embedder).drain_once())
@@ -187,7 +187,7 @@ class TestLongDocuments:
         assert_in_step(tables, embedder)
 
     def test_a_failure_in_the_middle_of_it_has_all_its_tries(
-        self, kept: Kept, tables: Sqlite
+        self, kept: Kept, tables: Backend
     ) -> None:
         failing, clock = Failing(None), Clock(now_us())
         kept.create("long", "\n\n".join(paragraphs(200)))
@@ -220,7 +220,7 @@ class TestMeanwhile:
         return embedder
 
     @pytest.mark.requirement("K4")
-    def test_deleting_it_leaves_no_vectors(self, kept: Kept, tables: Sqlite) -> None:
+    def test_deleting_it_leaves_no_vectors(self, kept: Kept, tables: Backend) -> None:
         kept.create("a", "zebra")
         embedder = self.run(kept, lambda: kept.delete("a"))
         assert tables.query("SELECT * FROM vectors") == []
@@ -229,7 +229,7 @@ class TestMeanwhile:
         assert_in_step(tables, embedder)
 
     def test_changing_it_leaves_it_waiting_and_the_unchanged_part_done(
-        self, kept: Kept, tables: Sqlite
+        self, kept: Kept, tables: Backend
     ) -> None:
         body = paragraphs(3)
         kept.create("a", "\n\n".join(body))
@@ -243,7 +243,7 @@ class TestMeanwhile:
         assert_in_step(tables, embedder)
 
     def test_deleting_and_creating_it_anew_embeds_the_new_one(
-        self, kept: Kept, tables: Sqlite
+        self, kept: Kept, tables: Backend
     ) -> None:
         kept.create("a", "zebra")
 
@@ -258,7 +258,7 @@ class TestMeanwhile:
         assert_in_step(tables, embedder)
 
     @pytest.mark.requirement("K4")
-    def test_a_hundred_deleted_at_once_leave_nothing(self, kept: Kept, tables: Sqlite) -> None:
+    def test_a_hundred_deleted_at_once_leave_nothing(self, kept: Kept, tables: Backend) -> None:
         async def upload_and_delete() -> None:
             indexing = IndexWorker(kept.store, Counting())
             running = asyncio.create_task(indexing.run())
@@ -277,7 +277,7 @@ class TestMeanwhile:
 
 
 class TestLeases:
-    def test_two_workers_do_not_do_the_same_work(self, kept: Kept, tables: Sqlite) -> None:
+    def test_two_workers_do_not_do_the_same_work(self, kept: Kept, tables: Backend) -> None:
         for number in range(2 * INDEX_BATCH_DOCUMENTS):
             kept.create(f"d/{number:02}", f"text {number}")
         slow, other = Blocking(), Counting()
@@ -299,7 +299,7 @@ class TestLeases:
         assert_in_step(tables, other)
 
     def test_a_dead_workers_documents_are_taken_up_after_its_lease(
-        self, kept: Kept, tables: Sqlite
+        self, kept: Kept, tables: Backend
     ) -> None:
         kept.create("a", "zebra")
         clock, embedder = Clock(now_us()), Counting()
@@ -316,7 +316,7 @@ class TestLeases:
         assert_in_step(tables, embedder)
 
     def test_a_busy_worker_keeps_its_lease(
-        self, kept: Kept, tables: Sqlite, monkeypatch: pytest.MonkeyPatch
+        self, kept: Kept, tables: Backend, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(worker, "INDEX_RENEW_SECONDS", 0.01)
         kept.create("a", "zebra")
@@ -341,7 +341,7 @@ class TestLeases:
         assert_in_step(tables, slow)
 
     def test_a_worker_that_is_stopped_gives_back_what_it_has(
-        self, kept: Kept, tables: Sqlite
+        self, kept: Kept, tables: Backend
     ) -> None:
         kept.create("a", "zebra")
         slow, other = Blocking(), Counting()
@@ -359,7 +359,7 @@ class TestLeases:
         assert_in_step(tables, other)
 
     def test_a_worker_that_is_stopped_while_it_leases_gives_back_what_it_gets(
-        self, kept: Kept, tables: Sqlite
+        self, kept: Kept, tables: Backend
     ) -> None:
         """The lease is stored already, but the worker does not know of it yet."""
         kept.create("a", "text")
@@ -391,7 +391,7 @@ class TestLeases:
         assert_in_step(tables, counting)
 
     def test_a_document_that_ends_the_process_each_time_is_set_aside(
-        self, kept: Kept, tables: Sqlite
+        self, kept: Kept, tables: Backend
     ) -> None:
         """That its worker died is seen when it is taken up again, though nobody came back."""
         kept.create("a", "zebra")
@@ -407,7 +407,7 @@ class TestLeases:
         assert status(kept, "b") == "ready"
 
     def test_an_innocent_document_survives_kills_that_would_park_it_as_failures(
-        self, kept: Kept, tables: Sqlite
+        self, kept: Kept, tables: Backend
     ) -> None:
         kept.create("a", "zebra")
         kept.create("b", "lion")
@@ -420,7 +420,7 @@ class TestLeases:
         assert_in_step(tables, embedder)
 
     def test_a_lease_from_a_clock_that_was_ahead_holds_nothing_up(
-        self, kept: Kept, tables: Sqlite
+        self, kept: Kept, tables: Backend
     ) -> None:
         kept.create("a", "zebra")
         clock, embedder = Clock(now_us()), Counting()
@@ -432,7 +432,7 @@ class TestLeases:
 
 
 class TestRunning:
-    def test_it_notices_what_another_process_writes(self, kept: Kept, tables: Sqlite) -> None:
+    def test_it_notices_what_another_process_writes(self, kept: Kept, tables: Backend) -> None:
         other = tables.open(kept.limits)
 
         async def write_elsewhere() -> None:
@@ -448,7 +448,7 @@ class TestRunning:
 
     @pytest.mark.requirement("000/CC.10")
     def test_it_looks_for_what_is_missing_at_its_start_and_again_and_again(
-        self, kept: Kept, tables: Sqlite
+        self, kept: Kept, tables: Backend
     ) -> None:
         embedder, clock = Counting(), Clock(now_us())
         kept.create("a", "zebra")
@@ -478,7 +478,7 @@ class TestRunning:
         assert [(job.state, job.result) for job in jobs] == 2 * [("done", {"queued": 1})]
 
     def test_a_sweep_that_fails_at_the_start_is_made_up_for(
-        self, kept: Kept, tables: Sqlite, monkeypatch: pytest.MonkeyPatch
+        self, kept: Kept, tables: Backend, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         problems = [EmbeddingFailed("the store is away"), EmbeddingFailed("it still is")]
 

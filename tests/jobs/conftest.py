@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.backends import BACKENDS
+from tests.drivers.engines import backend_of
 from tests.store.kept import Kept
 from zibaldone.limits import Limits
 
 
-@pytest.fixture(params=BACKENDS)
-def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Kept]:
+@pytest.fixture
+def kept(data: Path) -> Iterator[Kept]:
     limits = Limits()
-    store = BACKENDS[request.param](tmp_path).open(limits)
+    store = backend_of(data).open(limits)
     yield Kept(store, limits)
     store.close()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.backends import BACKENDS
+from tests.drivers.engines import backend_of
 from tests.store.kept import Kept
 from zibaldone.access.principal import Tenant
 from zibaldone.errors import InvalidArgument, StorageUnavailable
@@ -216,10 +216,9 @@ def test_a_run_is_of_the_schedules_namespace(kept: Kept, clock: Clock) -> None:
     assert jobs(kept) == []
 
 
-@pytest.mark.parametrize("engine", BACKENDS)
-def test_processes_that_look_at_once_queue_one_run(tmp_path: Path, engine: str) -> None:
+def test_processes_that_look_at_once_queue_one_run(data: Path) -> None:
     clock = Clock()
-    stores = [BACKENDS[engine](tmp_path).open(Limits()) for _ in range(3)]
+    stores = [backend_of(data).open(Limits()) for _ in range(3)]
     made = [Scheduler(store, [QUARTERLY], clock=clock) for store in stores]
     asyncio.run(made[0].put())
     kept = Kept(stores[0], Limits())

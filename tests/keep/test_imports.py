@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.drivers.engines import backend_of
 from zibaldone.access.principal import LOCAL
 from zibaldone.errors import StorageFull
 from zibaldone.keep.commit import Actor
@@ -17,7 +18,6 @@ from zibaldone.limits import Limits
 from zibaldone.model.document import Document, Revision
 from zibaldone.model.incoming import Imported, Incoming
 from zibaldone.model.instant import now_us
-from zibaldone.store.open import open_store, store_url
 from zibaldone.store.port import Store, Writer
 
 ACTOR = Actor("importer", "request-1")
@@ -44,7 +44,7 @@ def document(document_id: str, body: str = "text", **more: object) -> Document:
 
 @pytest.fixture
 def store(data: Path) -> Iterator[Store]:
-    opened = open_store(store_url(data), Limits())
+    opened = backend_of(data).open(Limits())
     yield opened
     opened.close()
 

@@ -15,6 +15,7 @@ import httpx2 as httpx
 import pytest
 from typing_extensions import TypedDict
 
+from tests.drivers.engines import backend_of
 from tests.drivers.golden import GOLDEN
 from tests.drivers.in_process import application, post
 from tests.drivers.mcp import (
@@ -29,7 +30,6 @@ from tests.drivers.mcp import (
     text_of,
 )
 from tests.drivers.server import Server
-from tests.store.backends import Sqlite
 from zibaldone.tools.spec import Answer, AnyTool, Arguments, Call, ToolSpec
 
 CALLS: dict[str, dict[str, Any]] = {
@@ -52,7 +52,7 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with Server(tmp_path_factory.mktemp("faults") / "data") as server:
         server.create("faults/a", "text")
         for table in ("documents", "chunks"):
-            Sqlite(server.data).execute(f"ALTER TABLE {table} RENAME TO {table}_gone")
+            backend_of(server.data).execute(f"ALTER TABLE {table} RENAME TO {table}_gone")
         yield server
 
 

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from tests.drivers import fuzz
 from tests.drivers.catalogues import CATALOGUE, MAIN
+from tests.drivers.engines import store_flags
 from tests.drivers.mcp import JSON_TYPE, SSE_TYPE, frames_of
 from tests.drivers.server import Server
 from zibaldone import settings as product_settings
@@ -112,7 +113,7 @@ class Bench:
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     data = tmp_path_factory.mktemp("fuzz") / "data"
-    chosen = product_settings.load({"data": str(data)}, environment={})
+    chosen = product_settings.load({"data": str(data), **store_flags(data)}, environment={})
     runtime = build_runtime(chosen)
     try:
         with asyncio.Runner() as runner:

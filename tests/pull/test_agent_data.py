@@ -457,7 +457,7 @@ def on_terminal(data: Path) -> Callable[..., tuple[int, str]]:
             stdin=theirs,
             stdout=subprocess.DEVNULL,
             stderr=theirs,
-            env=clean_environment({"TERM": "xterm"}),
+            env=clean_environment({"TERM": "xterm"}, data=data),
         )
         os.close(theirs)
         os.write(ours, answer.encode())

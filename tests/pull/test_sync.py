@@ -142,6 +142,29 @@ def test_an_edit_that_leaves_the_watermark_is_seen_while_that_is_young(
     assert counts(pulling.sync(definition))[1] == 0
 
 
+def test_a_transaction_that_commits_late_is_seen(pulling: Pulling, posts: Posts) -> None:
+    """Its time stamps are older than what an earlier sync has seen."""
+    definition = pulling.define(watermark="UpdatedAt")
+    database = pulling.database
+    number = min(posts.rows)
+    database.execute("BEGIN")
+    database.execute(
+        'UPDATE "posts" SET "Title" = \'late\', "UpdatedAt" = \'2016-01-01 00:00:00\' '
+        f'WHERE "Id" = {number}'
+    )
+    database.execute(
+        'INSERT INTO "posts" ("Id", "Body", "UpdatedAt") '
+        "VALUES (-5, 'late too', '2016-01-01 00:00:00')"
+    )
+    assert counts(pulling.sync(definition)) == (60, 0, 0, 0, 0)
+    check(pulling, posts)
+    database.execute("COMMIT")
+    assert counts(pulling.sync(definition)) == (1, 1, 0, 59, 0)
+    documents = pulling.documents()
+    assert documents[f"posts:{number}"].title == "late"
+    assert documents["posts:-5"].body == "late too"
+
+
 def test_a_watermark_that_goes_back_is_a_change(pulling: Pulling, posts: Posts) -> None:
     definition = pulling.define(watermark="UpdatedAt")
     pulling.sync(definition)
@@ -154,6 +177,16 @@ def test_a_watermark_that_goes_back_is_a_change(pulling: Pulling, posts: Posts) 
     assert pulling.documents()[f"posts:{number}"].title == "older"
 
 
+def test_a_key_that_is_its_own_watermark(pulling: Pulling, posts: Posts) -> None:
+    """For rows that are added and never changed."""
+    definition = pulling.define(watermark="Id")
+    pulling.sync(definition)
+    insert_posts(pulling.database, posts.add(5))
+    assert counts(pulling.sync(definition)) == (5, 0, 0, 60, 0)
+    assert counts(pulling.sync(definition, is_full=True)) == (0, 0, 0, 65, 0)
+    check(pulling, posts)
+
+
 def test_a_full_sync_sees_what_the_watermark_hides(pulling: Pulling, posts: Posts) -> None:
     definition = pulling.define(watermark="UpdatedAt")
     pulling.sync(definition)
@@ -162,7 +195,11 @@ def test_a_full_sync_sees_what_the_watermark_hides(pulling: Pulling, posts: Post
     assert counts(pulling.sync(definition))[1] == 0
     assert counts(pulling.sync(definition, is_full=True))[1] == 1
     assert pulling.documents()[f"posts:{number}"].title == "hidden"
-    assert counts(pulling.sync(definition, is_full=True))[1] == 0
+    for _ in range(2):
+        assert counts(pulling.sync(definition, is_full=True)) == (0, 0, 0, 60, 0)
+    pulling.database.execute(f'UPDATE "posts" SET "Title" = \'again\' WHERE "Id" = {number}')
+    assert counts(pulling.sync(definition)) == (0, 0, 0, 60, 0)
+    assert counts(pulling.sync(definition, is_full=True)) == (0, 1, 0, 59, 0)
 
 
 def test_a_row_that_comes_back_is_a_document_again(pulling: Pulling, posts: Posts) -> None:
@@ -203,6 +240,15 @@ def test_an_empty_answer_deletes_nothing(pulling: Pulling, posts: Posts) -> None
     with pytest.raises(Conflict):
         pulling.sync(definition)
     check(pulling, posts)
+
+
+def test_a_column_that_is_added_comes_into_the_metadata(pulling: Pulling, posts: Posts) -> None:
+    definition = pulling.define(watermark="UpdatedAt")
+    pulling.sync(definition)
+    pulling.database.execute('ALTER TABLE "posts" ADD COLUMN "Mood" BIGINT DEFAULT 3')
+    assert counts(pulling.sync(definition)) == (0, 60, 0, 0, 0)
+    assert {document.metadata["Mood"] for document in pulling.documents().values()} == {3}
+    assert counts(pulling.sync(definition)) == (0, 0, 0, 60, 0)
 
 
 def test_another_document_map_changes_the_documents(pulling: Pulling, posts: Posts) -> None:

@@ -3,6 +3,7 @@
 lost      an acknowledged write is not there
 doubled   a write is there twice, or though its client was told that nothing was stored
 partial   a document is neither as it was before a write nor as it was to be after it
+stale     a write that was just acknowledged is not read, through whichever server
 refused   an answer that no client can do anything with: neither done nor "try again"
 """
 
@@ -28,6 +29,7 @@ GATEWAY = frozenset({502, 503, 504})
 END = "(end)"
 _PATIENCE_SECONDS = 60.0
 _PAUSE_SECONDS = 0.05
+_READ_BACK_SHARE = 0.25
 
 
 @dataclass(slots=True)
@@ -155,6 +157,8 @@ class Client(threading.Thread):
                 continue
             if answer.status_code in (200, 201):
                 self._report.note_acknowledged(is_unknown)
+                if self._chance.random() < _READ_BACK_SHARE and self._look(path) != after:
+                    self._report.note_problem("stale", path)
                 return True
             kind = "doubled" if answer.status_code == 409 else "refused"
             self._report.note_problem(kind, f"{method} {path}: {answer.text}")

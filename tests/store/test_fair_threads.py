@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
+
+import pytest
 
 from zibaldone.access.share import SHARE
 from zibaldone.access.turns import LONG_SECONDS, Turns
@@ -37,3 +40,30 @@ def test_who_rests_is_served_though_every_thread_sleeps() -> None:
         assert asyncio.run(run()) == "computed"
     finally:
         threads.close()
+
+
+def test_who_gives_up_what_has_begun_learns_it_when_that_is_over() -> None:
+    """So that what they do next, on another thread, comes after it."""
+    threads = FairThreads("test", Turns(2, per_share=2))
+    begun, may_end = threading.Event(), threading.Event()
+    done: list[str] = []
+
+    def work(_: Task[None]) -> None:
+        begun.set()
+        assert may_end.wait(HANG_SECONDS)
+        done.append("first")
+
+    async def run() -> None:
+        first = asyncio.create_task(threads.run_out(work))
+        await asyncio.to_thread(begun.wait, HANG_SECONDS)
+        first.cancel()
+        asyncio.get_running_loop().call_later(0.1, may_end.set)
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        await threads.run_out(lambda _: done.append("second"))
+
+    try:
+        asyncio.run(run())
+    finally:
+        threads.close()
+    assert done == ["first", "second"]

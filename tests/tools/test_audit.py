@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from tests.drivers.engines import backend_of
 from tests.drivers.keys import Key, create_key
 from tests.drivers.mcp import BOTH, MODERN, PATHS, SSE, Mcp
 from tests.drivers.server import Server
 from tests.drivers.slow_host import SlowHost
-from tests.store.backends import Sqlite
 
 CONTENT = "The body of a document is nobody else's business: ornithorhynchus."
 URL_SECRET = "s3cr3t-in-a-query"
@@ -46,7 +46,7 @@ class Watched:
 
     def rows(self, request_id: str) -> list[tuple[Any, ...]]:
         """The audit table's rows of one request."""
-        return Sqlite(self.server.data).query(
+        return backend_of(self.server.data).query(
             "SELECT principal, action, document_id, outcome FROM audit WHERE request_id = ?",
             (request_id,),
         )

@@ -13,6 +13,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
+from tests.drivers.engines import backend_of
 from tests.drivers.keys import Key, create_key, key_command
 from tests.drivers.mcp import BOTH, JSON, JSON_TYPE, PATHS, SSE, Mcp, envelope_of
 from tests.drivers.server import Server, parsed, run_cli
@@ -134,7 +135,7 @@ class TestKeys:
         listed = key_command(closed.server.data, "list", "--json").output
         secrets = [key.secret for key in _all(closed.keys)]
         assert not any(secret in listed for secret in secrets)
-        stored = b"".join(file.read_bytes() for file in closed.server.data.iterdir())
+        stored = backend_of(closed.server.data).everything()
         assert closed.keys.full.key_id.encode() in stored
         assert not any(secret.encode() in stored for secret in secrets)
 

@@ -133,6 +133,7 @@ def test_histograms_agree_with_the_counters(shared_server: Server) -> None:
         assert buckets[-1] == (float("inf"), count)
 
 
+@pytest.mark.engine("sqlite", reason="it is about the file")
 def test_a_stopped_server_leaves_one_whole_file(data: Path) -> None:
     """So that copying the file of a stopped server copies everything."""
     with Server(data) as server:

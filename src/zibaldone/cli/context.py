@@ -33,11 +33,13 @@ class Options:
 
     data: Path | None = None
     store: str | None = None
+    vectors: str | None = None
     config: Path | None = None
 
     def settings(self, **flags: Any) -> settings.Settings:
         data = None if self.data is None else str(self.data)
-        return settings.load({"data": data, "store": self.store, **flags}, config=self.config)
+        given = {"data": data, "store": self.store, "vectors": self.vectors}
+        return settings.load({**given, **flags}, config=self.config)
 
 
 @contextmanager

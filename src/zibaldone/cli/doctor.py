@@ -63,7 +63,10 @@ def doctor(ctx: click.Context, thorough: bool, as_json: bool) -> None:
         changed = [setting.name for setting in in_force if setting.source != "default"]
         findings.append(Finding("ok", "settings", f"set: {', '.join(changed) or 'none'}"))
         findings.append(_embedder(chosen))
-        findings += _data_folder(chosen.data)
+        if chosen.store:
+            findings.append(Finding("ok", "data folder", "not used: the store is elsewhere"))
+        else:
+            findings += _data_folder(chosen.data)
         findings += _database(options, store_url(chosen.data, chosen.store), thorough)
         findings.append(_server(chosen.host, chosen.port))
     is_ok = all(finding.status != "fail" for finding in findings)
@@ -124,7 +127,7 @@ def _in_force(options: context.Options, chosen: settings.Settings) -> list[Setti
     result = []
     for name, value in _flat(chosen).items():
         variable = settings.ENV_PREFIX + name.upper()
-        if name in ("data", "store") and getattr(options, name) is not None:
+        if name in ("data", "store", "vectors") and getattr(options, name) is not None:
             source = f"option --{name}"
         elif variable in os.environ:
             source = f"environment variable {variable}"

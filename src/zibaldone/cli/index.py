@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from zibaldone.cli import context
+from zibaldone.errors import NotConfigured
+
+if TYPE_CHECKING:
+    from zibaldone.store.qdrant.feed import FeedState
 
 _COUNTS = (
     ("documents", "documents"),
@@ -71,6 +76,56 @@ def audit(ctx: click.Context, heal: bool, as_json: bool) -> None:
             click.echo(f"repaired: {removed} vectors removed, {queued} documents queued")
     if not answer["consistent"] and not heal:
         ctx.exit(1)
+
+
+@index.command()
+@click.option("--rebuild", is_flag=True, help="Empty it, and fill it from the store.")
+@click.option("--forget", is_flag=True, help="Note no more changes for others than this one.")
+@context.json_option
+@click.pass_obj
+def qdrant(options: context.Options, /, rebuild: bool, forget: bool, as_json: bool) -> None:
+    """Show how far Qdrant is, or fill it anew (setting vectors).
+
+    A server may keep running. While Qdrant is being filled, searches use the vectors in the store.
+    After the setting vectors or the model was changed or removed, use --forget.
+    """
+    from zibaldone.store.qdrant.feed import forget_mirrors
+
+    with context.opened(options) as session:
+        feed = session.runtime.vector_feed
+        if forget:
+            names = session.run(forget_mirrors(session.runtime.store, feed))
+            if as_json:
+                context.echo_json({"forgotten": names})
+            else:
+                click.echo("\n".join(map(context.printable, names)) or "nothing to forget")
+            return
+        if feed is None:
+            raise NotConfigured("There is no index beside the store: set vectors, and an embedder.")
+        if rebuild:
+            session.run(feed.rebuild())
+            with context.progress("Filling", session.run(feed.pending())) as report:
+                session.run(feed.drain(report))
+        state = session.run(feed.state())
+    if as_json:
+        context.echo_json(asdict(state))
+    else:
+        _echo_qdrant(state)
+    if state.problem is not None:
+        raise click.exceptions.Exit(1)
+
+
+def _echo_qdrant(state: FeedState) -> None:
+    click.echo(f"collection: {context.printable(state.name)}")
+    points = "unknown" if state.points is None else str(state.points)
+    rows = [
+        ("vectors there", points),
+        ("documents to take over", str(state.pending)),
+        ("applied through", str(state.applied_seq)),
+    ]
+    context.echo_table(rows, right=frozenset({1}))
+    if state.problem is not None:
+        click.echo(f"{context.printable(state.problem)}", err=True)
 
 
 @index.command()

@@ -54,11 +54,18 @@ _COMMANDS = (
 @click.version_option(zibaldone.__version__, prog_name="zibaldone")
 @click.option("--data", type=click.Path(path_type=Path), help="Folder of the data.")
 @click.option("--store", help="Where documents are kept, if not in that folder: a path or URL.")
+@click.option("--vectors", help="An index for vectors beside it: qdrant://host:port/collection.")
 @click.option("--config", type=click.Path(path_type=Path), help="Settings file (zibaldone.toml).")
 @click.pass_context
-def commands(ctx: click.Context, data: Path | None, store: str | None, config: Path | None) -> None:
+def commands(
+    ctx: click.Context,
+    data: Path | None,
+    store: str | None,
+    vectors: str | None,
+    config: Path | None,
+) -> None:
     """Zibaldone: keep, find and share what agents know."""
-    ctx.obj = context.Options(data=data, store=store, config=config)
+    ctx.obj = context.Options(data=data, store=store, vectors=vectors, config=config)
 
 
 def main(arguments: list[str] | None = None) -> Any:

@@ -203,20 +203,21 @@ class JobRunner:
         """Run everything that is due now, and wait for it."""
         while True:
             is_idle = not self._running
-            await self.step()
-            if is_idle and not self._running:
+            has_started = await self.step()
+            if is_idle and not has_started and not self._running:
                 return
             tasks = [job.task for job in self._running.values() if job.task is not None]
             if tasks:
                 await asyncio.wait(tasks, timeout=_IDLE_SECONDS)
 
-    async def step(self) -> None:
-        """Look after what runs, and start what is due."""
+    async def step(self) -> bool:
+        """Look after what runs, and start what is due. Whether something was started: it may have
+        ended by now."""
         due = await self._look()
         await self._renew()
-        if due:
-            await self._start(due)
+        has_started = bool(due) and await self._start(due)
         await self._purge()
+        return has_started
 
     # Looking
 
@@ -293,7 +294,7 @@ class JobRunner:
 
     # Running
 
-    async def _start(self, due: list[str]) -> None:
+    async def _start(self, due: list[str]) -> bool:
         at_us = self._clock()
         room = {name: self._room(name) for name in due}
 
@@ -321,6 +322,7 @@ class JobRunner:
             job.task = asyncio.create_task(self._run_job(job), name=f"job {leased.job_id}")
         if leases:
             self._wake.set()  # an abandoned job comes alone: there may be more
+        return bool(leases)
 
     async def _run_job(self, job: _Running) -> None:
         lease, started_s = job.lease, time.monotonic()

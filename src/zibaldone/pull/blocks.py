@@ -15,6 +15,8 @@ from zibaldone.limits import SYNC_BLOCK_BYTES, SYNC_BLOCK_ROWS
 from zibaldone.model.pulled import PulledBlock
 from zibaldone.pull.values import Row, encoded
 
+_DIGEST_BYTES = 16
+
 Fetch = Callable[[int], Sequence[Row]]
 """The next rows, at least one and about as many as asked for; none at the end."""
 
@@ -25,7 +27,7 @@ class Segment:
     first_key: str
     digest: bytes
     known: PulledBlock | None
-    """The stored block that has this digest."""
+    """The stored block whose keys and watermarks are these."""
     is_confirmed: bool
     """Nothing of it need be looked at."""
 
@@ -37,14 +39,15 @@ class Cutter:
         stored: Iterable[PulledBlock],
         *,
         key_length: int,
-        light: Callable[[Sequence[Row]], Sequence[Row]],
+        light: Callable[[Sequence[Row]], Sequence[Row]] | None,
         seed: bytes,
         is_full: bool = False,
         weigh: Callable[[Sequence[Row]], list[int]] | None = None,
         block_rows: int = SYNC_BLOCK_ROWS,
         block_bytes: int = SYNC_BLOCK_BYTES,
     ) -> None:
-        """`light` gives what is hashed of rows. `is_full`: confirm nothing by its digest alone.
+        """`light`: rows are whole, and this gives their keys and watermarks; both are hashed then.
+        `is_full`: what is confirmed must be the same as a whole.
 
         `weigh`: the sizes of rows in memory, where they may be large. A block ends with the row
         that reaches `block_bytes`.
@@ -81,7 +84,7 @@ class Cutter:
                 continue
             self._fill(known.rows)
             rows = self._buffer[: known.rows]
-            if len(rows) == known.rows and (digest := self.digest(rows)) == known.digest:
+            if len(rows) == known.rows and self._is_alike(known, digest := self.digest(rows)):
                 if not self._wants_merging(known):
                     return self._known_segment(known, rows, first_key, digest)
                 break
@@ -97,14 +100,23 @@ class Cutter:
         self._forgotten |= blocks
 
     def digest(self, rows: Sequence[Row]) -> bytes:
-        data = encoded(self._light(rows))
-        return hashlib.blake2b(data, digest_size=16, key=self._seed).digest()
+        """Hash of keys and watermarks; where rows are whole, the hash of all of them behind it."""
+        if self._light is None:
+            return self._hash(rows)
+        light = self._light(rows)
+        return self._hash(light) + (b"" if light is rows else self._hash(rows))
+
+    def _hash(self, rows: Sequence[Row]) -> bytes:
+        return hashlib.blake2b(encoded(rows), digest_size=_DIGEST_BYTES, key=self._seed).digest()
+
+    def _is_alike(self, known: PulledBlock, digest: bytes) -> bool:
+        return known.digest[:_DIGEST_BYTES] == digest[:_DIGEST_BYTES]
 
     def _known_segment(
         self, known: PulledBlock, rows: Sequence[Row], first_key: str, digest: bytes
     ) -> Segment:
         self._take(known.rows)
-        is_confirmed = known.is_settled and not self._is_full
+        is_confirmed = known.is_settled and (not self._is_full or known.digest == digest)
         if is_confirmed:
             self.confirmed.add(known.block)
         return Segment(rows, first_key, digest, known, is_confirmed)

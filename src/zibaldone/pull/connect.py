@@ -56,7 +56,7 @@ class Connection:
         self._is_stream = is_stream
         self._is_tolerant = is_tolerant
         self._deadline_s: float | None = None
-        self._is_cancelled = False
+        self.is_cancelled = False
         self._lock = threading.Lock()
         self._connection: Any = None
         self._thread_id: int | None = None
@@ -109,40 +109,64 @@ class Connection:
         return sqlalchemy.create_engine(self.url, **options)
 
     def _open(self) -> None:
-        connection = self._engine.connect()
-        self._connection = connection
+        self._connection = self._engine.connect()
         if self.dialect_name == "postgresql":
-            connection = connection.execution_options(postgresql_readonly=True)
-            milliseconds = max(1, int(self._seconds_max * 1_000))
-            for setting in (
-                f"statement_timeout = {milliseconds}",
-                "idle_in_transaction_session_timeout = 0",
-                "TimeZone = 'UTC'",
-            ):
-                connection.exec_driver_sql(f"SET LOCAL {setting}")
-            self._connection = connection
+            self._connection = self._connection.execution_options(postgresql_readonly=True)
         elif self.dialect_name == "mysql":
-            self._open_mysql(connection)
+            self._prepare_mysql()
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin the transaction that has the snapshot."""
+        if self.dialect_name == "postgresql":
+            settings = {
+                "statement_timeout": str(max(1, int(self._seconds_max * 1_000))),
+                "idle_in_transaction_session_timeout": "0",
+                "TimeZone": "UTC",
+            }
+            calls = ", ".join(
+                f"set_config('{name}', '{value}', true)" for name, value in settings.items()
+            )
+            self._connection.exec_driver_sql(f"SELECT {calls}")
+        elif self.dialect_name == "mysql":
+            begin = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
+            self._connection.exec_driver_sql(begin)
         elif self.dialect_name == "sqlite":
-            connection.exec_driver_sql("BEGIN")
+            self._connection.exec_driver_sql("BEGIN")
             self._deadline_s = time.monotonic() + self._seconds_max
-            connection.exec_driver_sql("SELECT count(*) FROM sqlite_schema").fetchall()
+            self._connection.exec_driver_sql("SELECT count(*) FROM sqlite_schema").fetchall()
             self._deadline_s = None
 
-    def _open_mysql(self, connection: Any) -> None:
+    def renew(self) -> None:
+        """Give up the snapshot and take a new one."""
+        with self.errors():
+            if self.dialect_name == "sqlite":
+                self._connection.exec_driver_sql("ROLLBACK")
+            else:
+                self._connection.rollback()
+            self._begin()
+
+    def rest(self) -> None:
+        """Give up the snapshot until `renew`, so that nothing waits for it."""
+        with self.errors():
+            if self.dialect_name == "sqlite":
+                self._connection.exec_driver_sql("ROLLBACK")
+                self._connection.exec_driver_sql("BEGIN")  # before its first read it locks nothing
+            else:
+                self._connection.rollback()
+
+    def _prepare_mysql(self) -> None:
+        connection = self._connection
         limit = 0 if self._is_stream else self._seconds_max
         # The one is MariaDB's name for it, the other MySQL's. While rows are streamed the time
         # would include our own pauses; there, the socket's time-out counts.
-        for setting in (
-            f"max_statement_time = {limit:g}",
-            f"max_execution_time = {limit * 1e3:.0f}",
-        ):
-            with suppress(extras.require("pull", "sqlalchemy.exc").DBAPIError):
-                connection.exec_driver_sql(f"SET SESSION {setting}")
-        connection.exec_driver_sql("SET SESSION time_zone = '+00:00'")
-        connection.exec_driver_sql(f"SET SESSION net_write_timeout = {_DAY_SECONDS}")
-        self._thread_id = connection.exec_driver_sql("SELECT CONNECTION_ID()").scalar()
-        connection.exec_driver_sql("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+        timeout = f"max_execution_time = {limit * 1e3:.0f}"
+        if getattr(connection.dialect, "is_mariadb", False):
+            timeout = f"max_statement_time = {limit:g}"
+        settings = f"time_zone = '+00:00', net_write_timeout = {_DAY_SECONDS}"
+        connection.exec_driver_sql(f"SET SESSION {timeout}, {settings}")
+        raw = connection.connection.driver_connection
+        self._thread_id = raw.thread_id() if hasattr(raw, "thread_id") else None
 
     def _open_file(self) -> sqlite3.Connection:
         path = self.url.database or ""
@@ -170,15 +194,15 @@ class Connection:
 
     def _is_over(self) -> bool:
         deadline_s = self._deadline_s
-        return self._is_cancelled or (deadline_s is not None and time.monotonic() > deadline_s)
+        return self.is_cancelled or (deadline_s is not None and time.monotonic() > deadline_s)
 
     def close(self) -> None:
         with self._lock:
             connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(Exception):
-                if self._is_stream and self.dialect_name == "mysql":
-                    connection.invalidate()  # else what is left of the stream is read to its end
+                if self.dialect_name != "sqlite":
+                    connection.invalidate()  # it is closed as it is: nobody uses it again
             with suppress(Exception):
                 connection.close()
         with suppress(Exception):
@@ -266,7 +290,7 @@ class Connection:
 
     def cancel(self) -> None:
         """Stop what runs; it raises. The connection is of no use then."""
-        self._is_cancelled = True
+        self.is_cancelled = True
         with self._lock:
             connection = self._connection
         if connection is None or self.dialect_name == "sqlite":

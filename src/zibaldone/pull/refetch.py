@@ -7,7 +7,9 @@ time.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -17,15 +19,16 @@ from typing import Any
 
 import orjson
 
-from zibaldone.errors import InvalidArgument
+from zibaldone.errors import InvalidArgument, SourceUnavailable
 from zibaldone.limits import (
     REFETCH_BYTES_MAX,
+    REFETCH_IDLE_SECONDS_MAX,
     REFETCH_PLAN_SECONDS_MAX,
     REFETCH_ROWS_MAX,
     REFETCH_SECONDS_MAX,
 )
 from zibaldone.model.source import SourceDefinition, nearest
-from zibaldone.pull.connect import Connection, open_source
+from zibaldone.pull.connect import Connection
 from zibaldone.pull.definition import Plan, plan
 from zibaldone.pull.faults import Undecodable
 from zibaldone.pull.values import LEFT_OUT, plain
@@ -99,6 +102,66 @@ def _plan_key(definition: SourceDefinition) -> bytes:
     return orjson.dumps([definition.name, definition.namespace, definition.as_dict()])
 
 
+Place = tuple[str, float, bool]
+
+
+class _Idle:
+    """Connections that were used a moment ago: opening one takes longer than asking for a row."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: dict[Place, list[tuple[float, Connection]]] = {}
+
+    def take(self, name: str, url: str, seconds_max: float, is_tolerant: bool) -> Connection:
+        with self._lock:
+            waiting = self._waiting.get((url, seconds_max, is_tolerant), [])
+            found = waiting.pop()[1] if waiting else None
+        if found is not None:
+            try:
+                found.renew()
+            except (SourceUnavailable, InvalidArgument):  # it was closed from the other side
+                found.close()
+            else:
+                return found
+        fresh = Connection(name, url, seconds_max=seconds_max, is_tolerant=is_tolerant)
+        return fresh.__enter__()
+
+    def give_back(self, connection: Connection, place: Place, *, is_well: bool) -> None:
+        if is_well and not connection.is_cancelled:
+            try:
+                connection.rest()
+            except (SourceUnavailable, InvalidArgument):
+                is_well = False
+        with self._lock:
+            waiting = self._waiting.setdefault(place, [])
+            if is_well and not connection.is_cancelled and len(waiting) < _IDLE_PER_PLACE_MAX:
+                waiting.append((time.monotonic(), connection))
+                timer = threading.Timer(REFETCH_IDLE_SECONDS_MAX, self.close_old)
+                timer.daemon = True
+                timer.start()
+                return
+        connection.close()
+
+    def close_old(self, idle_seconds: float = REFETCH_IDLE_SECONDS_MAX) -> None:
+        before_s = time.monotonic() - idle_seconds
+        with self._lock:
+            entries = [entry for waiting in self._waiting.values() for entry in waiting]
+            old = [connection for since_s, connection in entries if since_s <= before_s]
+            for place, waiting in list(self._waiting.items()):
+                left = [entry for entry in waiting if entry[1] not in old]
+                if left:
+                    self._waiting[place] = left
+                else:
+                    del self._waiting[place]
+        for connection in old:
+            connection.close()
+
+
+_IDLE_PER_PLACE_MAX = 2
+_IDLE = _Idle()
+atexit.register(_IDLE.close_old, 0.0)
+
+
 class _Refetch:
     def __init__(
         self,
@@ -141,12 +204,16 @@ class _Refetch:
     def _run(self, *, is_tolerant: bool) -> Refetched:
         definition = self._definition
         keys = [self._values(key) for key in self._keys[: self._rows_max]]
-        with open_source(
-            definition, self._environment, seconds_max=self._seconds_max, is_tolerant=is_tolerant
-        ) as connection:
-            self._connection = connection
+        place = (definition.resolved_url(self._environment), self._seconds_max, is_tolerant)
+        self._connection = connection = _IDLE.take(definition.name, *place)
+        is_well = False
+        try:
             made = _recent_plan(connection, definition)
             columns, wanted, rows = self._read(connection, made, keys)
+            is_well = True
+        finally:
+            self._connection = None
+            _IDLE.give_back(connection, place, is_well=is_well)
         places = [wanted.index(name) for name in columns]
         length = len(definition.key)
         by_key = {_comparable(row[:length]): row for row in rows}

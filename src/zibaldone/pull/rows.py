@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import partial
+from operator import itemgetter
 
 from zibaldone.errors import SourceUnavailable, ZibaldoneError
 from zibaldone.limits import (
@@ -109,7 +110,7 @@ class SourceRows:
         self._fetch_rows = 16
         self.plan: Plan
         self._cutter: Cutter
-        self._by_key: Connection
+        self._second: Connection | None = None
         self._stream: Stream | None = None
         self._now_s = 0.0
         self._is_light = False
@@ -135,17 +136,12 @@ class SourceRows:
         self._light_places = tuple(whole.index(name) for name in self.plan.light_columns)
         self._watermark = columns.index(self._definition.watermark) if has_light else None
         expected = sum(block.rows for block in blocks) or self._estimate(connection)
-        self._by_key = connection
-        if self._is_light and connection.dialect_name == "mysql":
-            # Its connections do one thing at a time. The second snapshot is a moment younger: what
-            # changes in between is seen as unsettled, and read again by the next sync.
-            self._by_key = self._connect(is_stream=False)
         stream = self._stream = connection.stream(self.plan.select(columns))
         self._cutter = Cutter(
             stream.fetch if self._is_light else partial(self._fetch_whole, stream),
             blocks,
             key_length=len(self._definition.key),
-            light=self._light,
+            light=None if self._is_light else self._light_of_whole,
             seed=self.plan.mapper.fingerprint,
             is_full=self._is_full and has_light,
             weigh=None if self._is_light else self._weigh,
@@ -295,7 +291,7 @@ class SourceRows:
     def _note_missing(self, item: Wanted, block: int, loaded: Loaded) -> None:
         """It is in one of the two snapshots only, so it went meanwhile: the next sync will tell."""
         loaded.is_settled = False
-        if self._by_key is self._connections[0]:
+        if self._second is None:
             loaded.failures.append(
                 Failure(self._key(item.row), "it cannot be read again by its key")
             )
@@ -326,9 +322,22 @@ class SourceRows:
 
     def _read_by_key(self, rows: Sequence[Row]) -> dict[Row, Row]:
         keys = [row[: self._key_length] for row in rows]
-        read = self._by_key.rows(self.plan.select_keys(self._whole_columns, keys))
+        read = self._by_key().rows(self.plan.select_keys(self._whole_columns, keys))
         self._weigh(read)
         return {row[: self._key_length]: row for row in read}
+
+    def _by_key(self) -> Connection:
+        """The connection on which rows are read by their keys while others are streamed.
+
+        Those of MySQL do one thing at a time, so there is a second one, opened when it is needed.
+        Its snapshot is younger: what changed in between is seen as unsettled, and read again by
+        the next sync.
+        """
+        if self._connections[0].dialect_name != "mysql":
+            return self._connections[0]
+        if self._second is None:
+            self._second = self._connect(is_stream=False)
+        return self._second
 
     def _fetch_whole(self, stream: Stream, count: int) -> Sequence[Row]:
         return stream.fetch(min(count, self._fetch_rows))
@@ -357,9 +366,11 @@ class SourceRows:
 
     def _light_of_whole(self, rows: Sequence[Row]) -> Sequence[Row]:
         places = self._light_places
-        if places == tuple(range(len(self._whole_columns))):
+        if len(places) == len(self._whole_columns):
             return rows
-        return [tuple(row[place] for place in places) for row in rows]
+        if len(places) == 1:  # the key is its own watermark
+            return [(row[places[0]],) for row in rows]
+        return list(map(itemgetter(*places), rows))
 
     def _mark(self, light: Row) -> int:
         digest = hashlib.blake2b(

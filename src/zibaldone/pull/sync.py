@@ -210,7 +210,13 @@ class _Sync(Generic[Run]):
         is_settled = examined.is_settled
         moved = examined.moved
         stored = segment.known
-        if stored is not None and not (same or moved) and stored.is_settled == is_settled:
+        if (
+            stored is not None
+            and not (same or moved)
+            and stored.is_settled == is_settled
+            # Of whole rows more is hashed than of light ones.
+            and (len(segment.digest) < len(stored.digest) or segment.digest == stored.digest)
+        ):
             self._rows.confirm(stored)
             return
         sealed = PulledBlock(

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 from zibaldone.access.share import current_share
 from zibaldone.access.turns import Turns
 from zibaldone.errors import StorageUnavailable
-from zibaldone.store.outcome import outcome_of
+from zibaldone.store.outcome import outcome_of, over
 
 T = TypeVar("T")
 
@@ -74,6 +74,17 @@ class FairThreads:
             return await outcome_of(task.future)
         except asyncio.CancelledError:
             self._abandon(task)
+            raise
+
+    async def run_out(self, work: Callable[[Task[T]], T]) -> T:
+        """The same, but cancelled it ends when what has begun is over: what its caller does next
+        comes after it."""
+        task = self._queue(work)
+        try:
+            return await asyncio.wrap_future(task.future)
+        except asyncio.CancelledError:
+            self._abandon(task)
+            await over(task.future)
             raise
 
     def _queue(self, work: Callable[[Task[T]], T]) -> Task[T]:

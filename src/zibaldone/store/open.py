@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from zibaldone import extras
 from zibaldone.errors import ConfigurationError, NotConfigured
@@ -12,6 +13,9 @@ from zibaldone.limits import Limits
 from zibaldone.store.port import Store, StorePlace
 from zibaldone.store.sqlite.place import place_of
 from zibaldone.store.sqlite.store import SqliteStore
+
+if TYPE_CHECKING:
+    from zibaldone.store.qdrant.feed import VectorFeed
 
 DATABASE_NAME = "zibaldone.db"
 
@@ -43,6 +47,17 @@ def open_store(
     if read_url:
         raise _no_replica()
     return SqliteStore(_sqlite_path(url), limits, for_transfer=for_transfer)
+
+
+def mirrored(store: Store, url: str, identity: str, dimensions: int) -> tuple[Store, VectorFeed]:
+    """The store with the index at `qdrant://…` for a model's vectors, and what feeds that."""
+    from zibaldone.store.qdrant.address import Address
+    from zibaldone.store.qdrant.feed import VectorFeed
+    from zibaldone.store.qdrant.index import QdrantIndex
+    from zibaldone.store.qdrant.store import MirroredStore
+
+    index = QdrantIndex(Address.parse(url), identity, dimensions)
+    return MirroredStore(store, index), VectorFeed(store, index)
 
 
 def inspect_store(url: str) -> StorePlace:

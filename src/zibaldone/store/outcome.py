@@ -38,6 +38,13 @@ async def outcome_of(submitted: Future[T]) -> T:
     return waiting.result()
 
 
+async def over(submitted: Future[T]) -> None:
+    """Wait for a while until nothing more becomes of a write that was cancelled."""
+    waiting = asyncio.wrap_future(submitted)
+    waiting.add_done_callback(_forget)
+    await asyncio.wait([waiting], timeout=WRITE_OUTCOME_SECONDS_MAX)
+
+
 def _forget(waiting: asyncio.Future[T]) -> None:
     """Nobody asks for the outcome any more; asyncio would complain of an error not asked for."""
     if not waiting.cancelled():

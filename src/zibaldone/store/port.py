@@ -470,6 +470,8 @@ class VectorCoverage:
     """Documents of the caller that still wait for vectors, or could not be embedded."""
     has_model: bool
     """Is there any vector of the model, in any namespace?"""
+    note: str = ""
+    """What a caller should know about how vectors are searched at present; mostly nothing."""
 
 
 class VectorReads(Protocol):
@@ -496,6 +498,17 @@ class VectorReads(Protocol):
 
     def coverage(self, identity: str) -> VectorCoverage:
         """How far the caller's documents have vectors of the model."""
+        ...
+
+    def passing(self, chunk_keys: Iterable[int], wanted: Filter = NO_FILTER) -> set[int]:
+        """Those of these chunks that `search` may return under the filter, by the same rules."""
+        ...
+
+    def unmirrored(self, name: str, limit: int) -> list[str] | None:
+        """The caller's documents that a mirror has yet to take over (`MirrorUpkeep`).
+
+        None: in all namespaces together they are more than `limit`, or there is no such mirror.
+        """
         ...
 
 

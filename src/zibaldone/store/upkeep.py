@@ -634,6 +634,91 @@ class TransferUpkeep(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class MirrorState:
+    applied_seq: int
+    """The highest number of a change that was taken over."""
+    pending: int
+    """Documents whose last change was not. Those with a number below `applied_seq` are among them:
+    numbers are not given in the order of commits."""
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorChange:
+    """A document that the mirror has yet to take over, as it was numbered by its last change."""
+
+    document_key: int
+    seq: int
+    chunks: int
+
+
+@dataclass(frozen=True, slots=True)
+class MirroredChunk:
+    """A chunk's vector with what searches filter by; of live documents only."""
+
+    document_key: int
+    chunk_key: int
+    namespace: str
+    document_id: str
+    source_id: int
+    created_us: int
+    score: float | None
+    post_type: int | None
+    tags: tuple[str, ...]
+    vector: Vectors
+
+
+class MirrorUpkeep(Protocol):
+    """Indexes of vectors outside of the store, by name: what each has yet to take over.
+
+    From `begin` on, every transaction that changes a document, its chunks or its vectors also notes
+    the document for each mirror. So nothing is missed, whoever writes, and a mirror is as the store
+    is but for the documents that are noted.
+    """
+
+    def begin(self, name: str, at_us: int) -> bool:
+        """Note changes from now on, and all documents there are. False: it was begun before."""
+        ...
+
+    def refill(self, name: str) -> None:
+        """Note all documents once more, because the mirror was lost."""
+        ...
+
+    def end(self, name: str) -> bool:
+        """Forget a mirror. False: there is none of that name."""
+        ...
+
+    def all(self) -> dict[str, MirrorState]:
+        """Every mirror, by name."""
+        ...
+
+    def state(self, name: str) -> MirrorState | None:
+        """None: it was not begun."""
+        ...
+
+    def lease(self, name: str, owner: str, *, now_us: int, until_us: int) -> bool:
+        """Take or keep the right to fill it. False: another process has it.
+
+        A lease that ends later than twice as long from now ran out: a clock was ahead.
+        """
+        ...
+
+    def changes(self, name: str, limit: int) -> list[MirrorChange]:
+        """Documents that are noted, those that changed first."""
+        ...
+
+    def chunks(self, model_id: int, document_keys: Iterable[int]) -> list[MirroredChunk]:
+        """What the mirror is to have of these documents."""
+        ...
+
+    def applied(self, name: str, owner: str, changes: Iterable[MirrorChange]) -> bool:
+        """These were taken over; documents that changed since then stay noted.
+
+        False: the lease is another's by now, and nothing happened.
+        """
+        ...
+
+
 class Upkeep(Protocol):
     @property
     def queue(self) -> QueueUpkeep: ...
@@ -653,3 +738,5 @@ class Upkeep(Protocol):
     def chunks(self) -> ChunkUpkeep: ...
     @property
     def transfer(self) -> TransferUpkeep: ...
+    @property
+    def mirrors(self) -> MirrorUpkeep: ...

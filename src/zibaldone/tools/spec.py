@@ -35,6 +35,7 @@ from zibaldone.model.document import Document
 from zibaldone.model.job import Schedule
 from zibaldone.pull.live import LiveSources
 from zibaldone.store.port import Reader, Store
+from zibaldone.store.qdrant.feed import VectorFeed
 
 
 def long_answer_turns() -> TaskTurns:
@@ -75,6 +76,8 @@ class Runtime:
     """None where there is no embedding model: keyword search only."""
     index: IndexWorker | None = None
     """Keeps vectors in step; None where there is no embedding model."""
+    vector_feed: VectorFeed | None = None
+    """Keeps an index of vectors beside the store in step; None where there is none."""
     jobs: JobRunner | None = None
     """Runs jobs of other kinds than vectors."""
     schedules: Sequence[Schedule] = ()

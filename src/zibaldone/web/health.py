@@ -132,6 +132,7 @@ class Health:
             },
             "embedder": self._embedder(),
             "index": self._index(sample),
+            **self._vectors(),
             "sources": self._sources(),
             "background": self._background.status(),
         }
@@ -157,6 +158,19 @@ class Health:
             "is_used": embedder.is_used,
         }
         return service if embedder.problem is None else {**service, "message": embedder.problem}
+
+    def _vectors(self) -> dict[str, Service]:
+        """The index beside the store, where there is one."""
+        if self._runtime.vector_feed is None:
+            return {}
+        feed = self._runtime.vector_feed
+        index = feed.index
+        status = "busy" if feed.is_behind else "ok"
+        service: Service = {"status": status, "index": index.address.description}
+        if index.problem is not None:
+            message = f"{index.problem}; the vectors in the store are searched instead."
+            service |= {"status": "error", "message": message}
+        return {"vectors": service}
 
     def _index(self, sample: Sample | None) -> Service:
         if self._runtime.index is None:

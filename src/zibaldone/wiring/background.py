@@ -20,6 +20,8 @@ def build_supervisor(runtime: Runtime) -> Supervisor:
             BackgroundTask("index", runtime.index.run),
             BackgroundTask("vectors", partial(_prepare_model, runtime), ends=True),
         ]
+    if runtime.vector_feed is not None:
+        tasks.append(BackgroundTask("qdrant", runtime.vector_feed.run))
     if runtime.jobs is not None:
         scheduler = Scheduler(runtime.store, runtime.schedules, on_run=runtime.jobs.wake)
         tasks += [

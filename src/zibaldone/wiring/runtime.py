@@ -7,6 +7,7 @@ import os
 from zibaldone.embed.open import EmbedderSettings, open_embedder
 from zibaldone.embed.port import Embedder
 from zibaldone.embed.watched import Watched
+from zibaldone.errors import ConfigurationError
 from zibaldone.find.query_vector import QueryVectors
 from zibaldone.index.reindex_job import REINDEX, reindex_kind, reindex_schedule
 from zibaldone.index.worker import IndexWorker
@@ -18,7 +19,7 @@ from zibaldone.keep.writing import Preparation
 from zibaldone.pull.job import SYNC, sync_kind
 from zibaldone.pull.live import LiveSources
 from zibaldone.settings import Settings
-from zibaldone.store.open import open_store, store_url
+from zibaldone.store.open import mirrored, open_store, store_url
 from zibaldone.tools.spec import Runtime
 
 
@@ -28,6 +29,15 @@ def build_runtime(settings: Settings) -> Runtime:
     embedder = None if chosen is None else Watched(chosen)
     url = store_url(settings.data, settings.store)
     store = open_store(url, limits, read_url=settings.read_store)
+    vector_feed = None
+    if settings.vectors and embedder is not None:
+        try:
+            store, vector_feed = mirrored(
+                store, settings.vectors, embedder.identity, embedder.dimensions
+            )
+        except ConfigurationError:
+            store.close()
+            raise
     index = None if embedder is None else IndexWorker(store, embedder)
     preparation = Preparation()
     pulled = PulledDocuments(store, preparation, limits)
@@ -42,6 +52,7 @@ def build_runtime(settings: Settings) -> Runtime:
         preparation=preparation,
         embedder=embedder,
         index=index,
+        vector_feed=vector_feed,
         jobs=jobs,
         pulled=pulled,
         live=LiveSources(store, os.environ, on_added=jobs.wake),

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.store.backends import BACKENDS
+from tests.store.backends import BACKENDS, Backend
 from tests.store.kept import ACTOR, Kept
 from zibaldone.keep.create import NewDocument, create
 from zibaldone.limits import Limits
@@ -54,11 +54,11 @@ class Corpus:
     tags: list[str]
     """The same for the tag of each."""
 
-    def recall(self, tag: str | None) -> float:
+    def recall(self, tag: str | None, *, asked: int = QUERIES) -> float:
         """What share of the true nearest is found; all that is found has to pass."""
         luck = np.random.default_rng(4)
-        near = luck.choice(len(self.rows), QUERIES)
-        noise = 0.05 * luck.standard_normal((QUERIES, DIMENSIONS))
+        near = luck.choice(len(self.rows), asked)
+        noise = 0.05 * luck.standard_normal((asked, DIMENSIONS))
         queries = unit((self.rows[near] + noise).astype(np.float32))
         passing = np.array([n for n, of_row in enumerate(self.tags) if tag in (None, of_row)])
         wanted = NO_FILTER if tag is None else Filter(tags_any=(tag,))
@@ -71,19 +71,14 @@ class Corpus:
             assert len(places) == K
             assert places <= set(passing.tolist())
             right += len(places & set(passing[np.argsort(-(self.rows[passing] @ query))[:K]]))
-        return right / (K * QUERIES)
+        return right / (K * asked)
 
 
-@pytest.fixture(scope="module", params=BACKENDS)
-def corpus(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Corpus]:
-    backend = BACKENDS[request.param](tmp_path_factory.mktemp("recall"))
-    limits = Limits()
-    kept = Kept(backend.open(limits), limits)
+def fill(kept: Kept, backend: Backend) -> Corpus:
+    """Store documents whose chunks have vectors."""
 
     def write(writer: Writer, tag: str, size: int) -> None:
-        document = create(writer, NewDocument(f"d/{tag}", "", tags=(tag,)), ACTOR, limits)[0]
+        document = create(writer, NewDocument(f"d/{tag}", "", tags=(tag,)), ACTOR, kept.limits)[0]
         chunks = [Chunk(n, n, n + 1, "", f"c{n}") for n in range(size)]
         writer.chunks.apply(document, chunk_changes([], document.title, chunks))
 
@@ -102,8 +97,18 @@ def corpus(
         work.vectors.put(work.models.id(MODEL, DIMENSIONS, 0), keys, rows)
 
     kept.upkeep(put)
+    return Corpus(kept, rows, keys[0], [tag for tag, size in SIZES.items() for _ in range(size)])
+
+
+@pytest.fixture(scope="module", params=BACKENDS)
+def corpus(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Corpus]:
+    backend = BACKENDS[request.param](tmp_path_factory.mktemp("recall"))
+    kept = Kept(backend.open(Limits()), Limits())
+    filled = fill(kept, backend)
     asyncio.run(kept.store.prepare_model(MODEL))
-    yield Corpus(kept, rows, keys[0], [tag for tag, size in SIZES.items() for _ in range(size)])
+    yield filled
     kept.store.close()
     backend.close()
 

@@ -37,6 +37,11 @@ UPKEEP = tuple(
 )  # fmt: skip
 OF_A_NAMESPACE = {
     "sources.visible",
+    "sources.records",
+    "sources.record",
+    "sources.named",
+    "sources.is_taken",
+    "sources.add",
     "queue.due",
     "queue.due_apart",
     "postings.stale_segment",
@@ -49,6 +54,7 @@ WITHOUT_NAMESPACE = {
     **{name: WHOLE_DATABASE for name in ALL if name.startswith("check.")},
     "queue.forget_ended": PIPELINE,
     "sources.definition": BY_KEY,
+    **{name: PIPELINE for name in ALL if name.startswith("mirrors.") and name != "mirrors.ids"},
     "schedules.all": PIPELINE,
     "schedules.advance": PIPELINE,
     "schedules.remove": PIPELINE,
@@ -62,6 +68,7 @@ WITHOUT_NAMESPACE = {
     "locks.documents": BY_KEY,
     "locks.source": BY_KEY,
     "locks.source_alone": PIPELINE,
+    "locks.source_names": PIPELINE,
     "locks.leases": PIPELINE,
     "locks.models": PIPELINE,
     "locks.try_folding": PIPELINE,

@@ -61,6 +61,11 @@ SAMPLE_ROWS: dict[str, tuple[str, ...]] = {
     "document_tags": ("('x', 7)",),
     "index_workers": ("(5, 1, 9)",),
     "vector_changes": ("(1, 1, 11)",),
+    "vector_mirrors": ("('http://h:6333/z', 3, 1, 0, NULL)",),
+    "vector_mirror_changes": ("('http://h:6333/z', 7, 4)",),
+    "pulled_runs": ("(2, 'home', 4, 1)",),
+    "pulled_blocks": ("(2, 0, 'home', 1, x'03', '1', 1)",),
+    "pulled_rows": ("(2, 'shop/1', 'home', 0, 4, x'04')",),
     "usage": ("('home', 1, 3, 34)",),
     "api_keys": ("('k1', x'02', 'label', 'home', '', '[\"read\"]', NULL, 1, NULL, NULL)",),
 }

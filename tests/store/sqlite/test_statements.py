@@ -34,7 +34,10 @@ WHOLE_INDEX = "measures the index itself, as its ranking does; says nothing of a
 UPKEEP = tuple(
     f"{subject}." for subject in ("models", "vector_upkeep", "consistency", "sources", "queue")
 )
-OF_A_NAMESPACE = {"sources.visible", "queue.due", "queue.due_apart"}
+OF_A_NAMESPACE = {
+    *("sources.visible", "sources.records", "sources.record", "sources.named"),
+    *("sources.is_taken", "sources.add", "queue.due", "queue.due_apart"),
+}
 """Of the pipeline's, those that are asked for one namespace at a time."""
 
 WITHOUT_NAMESPACE = {
@@ -45,6 +48,7 @@ WITHOUT_NAMESPACE = {
     "lexical.newest_chunk": WHOLE_INDEX,
     "lexical.matching_scan": BESIDE,
     "lexical.matching_keys": BESIDE,
+    **{name: PIPELINE for name in ALL if name.startswith("mirrors.") and name != "mirrors.ids"},
     "schedules.all": PIPELINE,
     "schedules.advance": PIPELINE,
     "schedules.remove": PIPELINE,

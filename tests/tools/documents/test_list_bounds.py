@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -10,15 +9,10 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
+from tests.drivers.engines import backend_of
 from tests.drivers.server import Server
 from tests.drivers.urls import refusal
-from zibaldone import settings
-from zibaldone.access.principal import LOCAL
-from zibaldone.keep.commit import Actor
-from zibaldone.keep.create import NewDocument, create
-from zibaldone.limits import LIST_OFFSET_MAX
-from zibaldone.store.port import Writer
-from zibaldone.wiring.runtime import build_runtime
+from zibaldone.limits import LIST_OFFSET_MAX, Limits
 
 COUNT = LIST_OFFSET_MAX + 100
 BYTES_MAX = 3_000
@@ -38,15 +32,9 @@ def ids(page: dict[str, Any]) -> list[str]:
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     data = tmp_path_factory.mktemp("many") / "data"
-    runtime = build_runtime(settings.load({"data": str(data)}, environment={}))
-
-    def fill(writer: Writer) -> None:
-        for number in range(COUNT):
-            new = NewDocument(f"many/{number:06}", body="text")
-            create(writer, new, Actor("test"), runtime.limits)
-
-    asyncio.run(runtime.store.write(LOCAL.tenant, fill))
-    runtime.store.close()
+    tables = backend_of(data)
+    tables.open(Limits()).close()
+    tables.add_documents(COUNT, "many")
     with Server(data) as server:
         yield server.client
 

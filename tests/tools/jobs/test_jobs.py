@@ -9,10 +9,10 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
+from tests.drivers.engines import backend_of
 from tests.drivers.keys import Key, create_key
 from tests.drivers.mcp import Mcp
 from tests.drivers.server import Server
-from tests.store.backends import Sqlite
 from tests.store.kept import Kept
 from zibaldone.access.principal import Tenant
 from zibaldone.limits import Limits
@@ -64,7 +64,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         create_key(data, "--namespace", "one", "--prefix", "team/", *admin),
     ]
     with Server(data) as server:
-        store = Sqlite(data).open(Limits())
+        store = backend_of(data).open(Limits())
         try:
             yield Served(server, Kept(store, Limits()), *keys)
         finally:

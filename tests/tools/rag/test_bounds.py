@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.drivers.engines import store_flags
 from tests.drivers.mcp import Mcp
 from tests.drivers.rag import (
     EVERYWHERE,
@@ -191,7 +192,9 @@ def test_a_wrong_offset_is_refused(tools: Mcp, offset: Any) -> None:
 
 
 def _opened(data: Path) -> Any:
-    chosen = configuration.load({"data": str(data), "embedder": "hashed"}, environment={})
+    chosen = configuration.load(
+        {"data": str(data), **store_flags(data), "embedder": "hashed"}, environment={}
+    )
     return build_runtime(chosen)
 
 

@@ -189,6 +189,7 @@ def test_a_search_is_interrupted_after_its_time(data: Path) -> None:
         assert Caller(runtime)("rag.search_fts", query="amber")["results"]
 
 
+@pytest.mark.engine("sqlite", reason="only the embedded engine reads vectors into memory")
 class TestWhileVectorsAreRead:
     @pytest.fixture
     def call(self, data: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Caller]:
@@ -236,7 +237,11 @@ class TestWhileVectorsAreRead:
 
 @pytest.mark.requirement("RAG-10")
 def test_pages_join_in_a_large_index_too(data: Path) -> None:
-    flags = {"keyword_exact_chunks_max": 10, "keyword_ranked_chunks_max": 120}
+    flags = {
+        "keyword_exact_chunks_max": 10,
+        "keyword_ranked_chunks_max": 120,
+        "keyword_entries_max": 120,
+    }
     with opened(data, **flags) as runtime:
         call = Caller(runtime)
         for number in range(150):

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from tests.drivers.engines import backend_of
 from tests.drivers.mcp import Mcp
-from tests.drivers.rag import CORPUS, EVERYWHERE, SEARCHES, SOURCES, asking, posts_server, rag, sql
+from tests.drivers.rag import CORPUS, EVERYWHERE, SEARCHES, SOURCES, asking, posts_server, rag
 from tests.drivers.server import Server
 from zibaldone.limits import ID_CHARS_MAX
 
@@ -185,15 +186,14 @@ def test_a_deleted_document_is_not_live(server: Server, tools: Mcp) -> None:
     for tool in SEARCHES:
         found = tools.call(tool, **asking(tool, "vanishingword", k=50))["results"]
         assert path not in {hit["doc_id"] for hit in found}
-    with sql(server) as raw:
-        left = raw.execute(
-            "SELECT count(*) FROM chunks JOIN documents USING (document_key) WHERE document_id = ?",
-            (path,),
-        ).get
-        orphans = raw.execute(
-            "SELECT count(*) FROM vectors WHERE chunk_key NOT IN (SELECT chunk_key FROM chunks)"
-        ).get
-    assert (left, orphans) == (0, 0), "neither passages nor their vectors stay"
+    tables = backend_of(server.data)
+    left = tables.query(
+        "SELECT 1 FROM chunks JOIN documents USING (document_key) WHERE document_id = ?", (path,)
+    )
+    orphans = tables.query(
+        "SELECT 1 FROM vectors WHERE chunk_key NOT IN (SELECT chunk_key FROM chunks)"
+    )
+    assert (left, orphans) == ([], []), "neither passages nor their vectors stay"
 
 
 @pytest.mark.requirement("RAG-13", "RAG-15")
@@ -335,22 +335,13 @@ def test_wrong_arguments_are_refused(tools: Mcp, tool: str, arguments: dict[str,
 @pytest.mark.requirement("RAG-78", "RAG-05")
 def test_the_counts_are_those_of_the_store(server: Server, tools: Mcp) -> None:
     answer = tools.call("rag.admin.stats")
-    with sql(server) as raw:
-        counted = {
-            source_id: (
-                raw.execute(
-                    "SELECT count(*) FROM documents"
-                    " WHERE source_id = ? AND namespace = 'default' AND deleted_at_us IS NULL",
-                    (source_id,),
-                ).get,
-                raw.execute(
-                    "SELECT count(*) FROM chunks WHERE document_key IN (SELECT document_key"
-                    " FROM documents WHERE source_id = ? AND deleted_at_us IS NULL)",
-                    (source_id,),
-                ).get,
-            )
-            for source_id in SOURCES.values()
-        }
+    rows = backend_of(server.data).query(
+        "SELECT source_id, count(DISTINCT document_key), count(chunk_key)"
+        " FROM documents LEFT JOIN chunks USING (document_key)"
+        " WHERE documents.namespace = 'default' AND deleted_at_us IS NULL GROUP BY source_id"
+    )
+    counted = {source_id: (documents, chunks) for source_id, documents, chunks in rows}
+    assert {*counted} == {*SOURCES.values()}
     assert sum(docs for docs, _ in counted.values()) == len(CORPUS)
     found = {one["source_id"]: (one["docs"], one["chunks"]) for one in answer["sources"]}
     assert found == counted

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import httpx2 as httpx
 import pytest
 
+from tests.drivers.engines import backend_of
 from tests.drivers.keys import Key, create_key
 from tests.drivers.mcp import Mcp
-from tests.drivers.rag import HASHED, sql, wait_until_indexed
+from tests.drivers.rag import HASHED, wait_until_indexed
 from tests.drivers.server import Server
 
 
@@ -45,13 +46,13 @@ def tenants(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tenants]:
             server.client.post("/documents", json=given, headers=key.headers).raise_for_status()
         server.client.headers["x-api-key"] = keys[0].secret
         wait_until_indexed(server)
-        with sql(server) as raw:
-            raw.execute("DELETE FROM vectors")
-            raw.execute(
-                "INSERT INTO sources (namespace, name, kind, enabled, created_at_us) VALUES"
-                " ('one', 'posts of one', 'database', 1, 0),"
-                " ('other', 'posts of other', 'database', 1, 0)"
-            )
+        tables = backend_of(data)
+        tables.execute("DELETE FROM vectors")
+        tables.execute(
+            "INSERT INTO sources (namespace, name, kind, enabled, created_at_us) VALUES"
+            " ('one', 'posts of one', 'database', 1, 0),"
+            " ('other', 'posts of other', 'database', 1, 0)"
+        )
         yield tenants
 
 

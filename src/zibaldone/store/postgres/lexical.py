@@ -207,11 +207,14 @@ class _Index:
         if sum(sizes[term] for term in asked.terms) <= bounds.entries:
             return set(asked.terms)
         values = {**self._namespace, "terms": asked.terms}
-        sizes = dict(self._transaction.execute(_SQL["sizes"], values))
+        posted: dict[str, int] = dict(self._transaction.execute(_SQL["sizes"], values))
+        # With what is not posted yet: which terms are read must not depend on when that happens,
+        # or the next page would be one of another order.
+        sizes = {term: posted.get(term, 0) + len(facts.unposted[term]) for term in asked.terms}
         read: set[str] = set()
         left = bounds.entries
-        for term in sorted(asked.terms, key=lambda term: sizes.get(term, 0)):
-            left -= sizes.get(term, 0)
+        for term in sorted(asked.terms, key=lambda term: sizes[term]):
+            left -= sizes[term]
             if read and left < 0:
                 break
             read.add(term)

@@ -24,7 +24,9 @@ def place_of(address: Address) -> StorePlace:
     return StorePlace(
         engine="postgresql",
         version=f"{server} (psycopg {psycopg.__version__})",
-        description=address.description,
+        description=address.description
+        if is_made or problem
+        else f"the schema zibaldone in {address.description}",
         is_made=is_made,
         problem=problem,
         advice="Do what it says, or look at the URL of the store." if problem else "",

@@ -46,6 +46,8 @@ _DERIVED = (
     "postings",
     "posting_waste",
     "term_statistics",
+    "vector_mirrors",
+    "vector_mirror_changes",
 )
 
 _USAGE = """(

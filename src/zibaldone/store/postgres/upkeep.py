@@ -7,6 +7,7 @@ from functools import cached_property
 from zibaldone.store.postgres.chunks import ChunkTable
 from zibaldone.store.postgres.connection import Transaction
 from zibaldone.store.postgres.consistency import ConsistencyUpkeep
+from zibaldone.store.postgres.mirrors import MirrorUpkeep
 from zibaldone.store.postgres.models import ModelUpkeep
 from zibaldone.store.postgres.queue import QueueUpkeep
 from zibaldone.store.postgres.schedules import ScheduleUpkeep
@@ -55,3 +56,7 @@ class Upkeep:
     @cached_property
     def transfer(self) -> TransferUpkeep:
         return TransferUpkeep(self._transaction)
+
+    @cached_property
+    def mirrors(self) -> MirrorUpkeep:
+        return MirrorUpkeep(self._transaction)

@@ -16,11 +16,14 @@ from zibaldone.store.port import Scored, VectorCoverage
 from zibaldone.store.postgres.connection import Transaction, settings_statement
 from zibaldone.store.postgres.eligible import (
     PLANNED_ANEW,
+    eligible_chunks,
     expected_documents,
     filter_values,
     is_open,
+    present_chunks,
     with_filter,
 )
+from zibaldone.store.postgres.mirrors import unmirrored
 from zibaldone.store.tenants import range_values
 
 _SQL = statements.load("zibaldone.store.postgres", "vectors.sql")
@@ -166,6 +169,20 @@ class Vectors:
         values = {**range_values(self._tenant), "identity": identity}
         pending, has_model = self._transaction.row(_SQL["coverage"], values) or (0, False)
         return VectorCoverage(pending, has_model)
+
+    def passing(self, chunk_keys: Iterable[int], wanted: Filter = NO_FILTER) -> set[int]:
+        values = filter_values(self._tenant, wanted)
+        listed = list(chunk_keys)
+        if values is None or not listed:
+            return set()
+        if is_open(self._tenant, wanted):
+            present = present_chunks(self._transaction, values, listed)
+            if present is not None:
+                return present
+        return eligible_chunks(self._transaction, values, listed)
+
+    def unmirrored(self, name: str, limit: int) -> list[str] | None:
+        return unmirrored(self._transaction, self._tenant, name, limit)
 
     def _model(self, identity: str) -> _Model | None:
         values = {"identity": identity, "namespace": self._tenant.namespace}

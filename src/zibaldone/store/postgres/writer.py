@@ -99,9 +99,9 @@ class Writers:
         *,
         to_the_end: bool,
     ) -> T:
-        """`settings` are those of the transaction; see `scopes.py`. `to_the_end`: what has begun is
-        awaited in spite of a cancellation."""
-        run = self._threads.run_through if to_the_end else self._threads.run
+        """`settings` are those of the transaction; see `scopes.py`. What has begun is awaited in
+        spite of a cancellation; `to_the_end`: and its outcome is what is told."""
+        run = self._threads.run_through if to_the_end else self._threads.run_out
         return await run(lambda _: self.run_here(work, settings))
 
     def close(self) -> None:

@@ -20,7 +20,7 @@ NOTES = "transfer"
 
 _OF_CHUNKS = "EXISTS (SELECT 1 FROM chunks c WHERE c.chunk_key = vectors.chunk_key)"
 
-_DERIVED = ("vector_changes", "index_workers")
+_DERIVED = ("vector_changes", "index_workers", "vector_mirrors", "vector_mirror_changes")
 
 
 def is_being_filled(raw: apsw.Connection) -> bool:

@@ -8,6 +8,7 @@ import apsw
 
 from zibaldone.store.sqlite.chunks import ChunkTable
 from zibaldone.store.sqlite.consistency import ConsistencyUpkeep
+from zibaldone.store.sqlite.mirrors import MirrorUpkeep
 from zibaldone.store.sqlite.models import ModelUpkeep
 from zibaldone.store.sqlite.queue import QueueUpkeep
 from zibaldone.store.sqlite.schedules import ScheduleUpkeep
@@ -56,3 +57,7 @@ class Upkeep:
     @cached_property
     def transfer(self) -> TransferUpkeep:
         return TransferUpkeep(self._raw)
+
+    @cached_property
+    def mirrors(self) -> MirrorUpkeep:
+        return MirrorUpkeep(self._raw)

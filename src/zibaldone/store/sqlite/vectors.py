@@ -25,6 +25,7 @@ from zibaldone.model.vector import np
 from zibaldone.store import statements
 from zibaldone.store.port import VectorCoverage
 from zibaldone.store.sqlite.filters import filter_values
+from zibaldone.store.sqlite.mirrors import unmirrored
 from zibaldone.store.sqlite.vector_index import StoredVector, VectorIndex
 from zibaldone.store.sqlite.vector_log import ALL_CHUNKS
 from zibaldone.store.tenants import range_values
@@ -186,6 +187,28 @@ class Vectors:
             chunk_keys = self._visible(chunk_keys)
         with self._memory.current(self._raw, *model) as index:
             return index.scores(vector, chunk_keys, namespace=self._tenant.namespace)
+
+    def passing(self, chunk_keys: Iterable[int], wanted: Filter = NO_FILTER) -> set[int]:
+        values = filter_values(self._tenant, wanted)
+        if values is None:
+            return set()
+        sources = {row[0] for row in self._raw.execute(_SQL["sources"], _only(values, _SOURCES))}
+        listed = {"chunk_keys": orjson.dumps(list(chunk_keys)).decode()}
+        rows = self._raw.execute(_SQL["visible"], {**range_values(self._tenant), **listed})
+        chunks = {row[0]: row[1] for row in rows if row[2] in sources}
+        documents = np.fromiter(chunks.values(), np.int64)
+        if (eligible := self._eligible(wanted, values)) is not None:
+            documents = np.intersect1d(documents, eligible)
+        if wanted.without_ids:
+            unwanted = {**values, "document_ids": values["without_ids"]}
+            documents = np.setdiff1d(
+                documents, self._keys("identified", _only(unwanted, _IDENTIFIED))
+            )
+        admitted = set(documents.tolist())
+        return {key for key, document_key in chunks.items() if document_key in admitted}
+
+    def unmirrored(self, name: str, limit: int) -> list[str] | None:
+        return unmirrored(self._raw, self._tenant, name, limit)
 
     def _visible(self, chunk_keys: Iterable[int]) -> list[int]:
         listed = {"chunk_keys": orjson.dumps(list(chunk_keys)).decode()}

@@ -59,7 +59,7 @@ async def handle(call: Call, given: SearchKnowledge) -> Hits:
     def search(reader: Reader) -> Hits:
         hits = search_documents(reader, query, where, meant.meaning, limit=given.limit)
         missing = (*meant.missing, *hits.missing)
-        notes = [*notes_of(missing), *_pending_notes(_pending(reader, query_vectors.embedder))]
+        notes = [*notes_of(missing), *_index_notes(reader, query_vectors.embedder)]
         notes += query_notes(query, hits.quoting)
         # Here too: to find the words in what is shown takes as long as the search.
         return _answer(hits, query, given.limit, missing, notes)
@@ -76,14 +76,16 @@ def _tags(given: list[str]) -> tuple[str, ...] | None:
     return folded_tags(tags)
 
 
-def _pending(reader: Reader, embedder: Embedder | None) -> int:
-    return 0 if embedder is None else reader.vectors.coverage(embedder.identity).pending
-
-
-def _pending_notes(pending: int) -> list[str]:
-    if not pending:
+def _index_notes(reader: Reader, embedder: Embedder | None) -> list[str]:
+    if embedder is None:
         return []
-    return [f"{pending} documents are found by keyword only until their vectors are ready"]
+    coverage = reader.vectors.coverage(embedder.identity)
+    notes = [coverage.note] if coverage.note else []
+    if coverage.pending:
+        notes.append(
+            f"{coverage.pending} documents are found by keyword only until their vectors are ready"
+        )
+    return notes
 
 
 def _answer(

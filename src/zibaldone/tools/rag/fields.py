@@ -261,9 +261,10 @@ def rounded_cosine(cosine: float) -> float:
 def index_notes(reader: Reader, identity: str) -> list[str]:
     """What a search by meaning cannot find yet."""
     coverage = reader.vectors.coverage(identity)
-    if not coverage.pending:
-        return []
-    return [f"{coverage.pending} documents have no vectors yet"]
+    notes = [coverage.note] if coverage.note else []
+    if coverage.pending:
+        notes.append(f"{coverage.pending} documents have no vectors yet")
+    return notes
 
 
 def stored_id(given: str) -> str | None:

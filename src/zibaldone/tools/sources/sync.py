@@ -28,6 +28,9 @@ _LOOK_SECONDS = 0.1
 _TAKEN_UP_SECONDS = 1.2
 """A server looks for jobs twice a second; if none has begun by then, there is none."""
 
+_SEEN_SECONDS_MAX = 30.0
+"""For a job that was added to be seen, where reads go to a replica of the store."""
+
 _ROUNDS = 3
 """A job that was there already may do less than is asked for; then another one follows it."""
 
@@ -120,11 +123,14 @@ class _Followed:
         self.record = record
         self.job_id = job_id
         self.job: Job | None = None
+        self._is_seen = False
+        self._seen_until_s = time.monotonic() + _SEEN_SECONDS_MAX
 
     async def look(self) -> None:
         self.job = await self._store.read(
             self._tenant, lambda reader: reader.jobs.get(self.job_id), is_small=True
         )
+        self._is_seen = self._is_seen or self.job is not None
 
     async def cancel(self) -> None:
         at_us = now_us()
@@ -139,7 +145,9 @@ class _Followed:
     @property
     def has_ended(self) -> bool:
         """Also after an attempt that failed: a server may try again, but nobody waits for that."""
-        return self.job is None or self.job.state in _ENDED or self.has_failed
+        if self.job is None:  # a replica may not have it yet
+            return self._is_seen or time.monotonic() > self._seen_until_s
+        return self.job.state in _ENDED or self.has_failed
 
     @property
     def has_failed(self) -> bool:
@@ -196,7 +204,7 @@ async def _follow(call: Call, followed: Sequence[_Followed]) -> None:
         )
         while True:
             for one in followed:
-                if not one.has_ended or one.job is None:
+                if one.job is None or not one.has_ended:
                     await one.look()
             if all(one.has_ended for one in followed):
                 return

@@ -46,16 +46,17 @@ LIMIT %(limit)s;
 -- name: unqueued_page
 -- Documents in key order for which nothing is queued, with whether something should be.
 -- It should for those that wait or failed, and for those that lack a vector of the model.
+-- OFFSET 0: as in vector_upkeep.sql.
 SELECT d.document_key, d.vector_status IN ('pending', 'error') OR EXISTS (
     SELECT 1 FROM zibaldone.chunks c WHERE c.document_key = d.document_key
       AND NOT EXISTS (SELECT 1 FROM zibaldone.vectors v
-                      WHERE v.model_id = %(model_id)s AND v.chunk_key = c.chunk_key)
+                      WHERE v.model_id = %(model_id)s AND v.chunk_key = c.chunk_key OFFSET 0)
+    OFFSET 0
 )
 FROM zibaldone.documents d
 WHERE d.document_key > %(after)s AND d.deleted_at_us IS NULL AND d.vector_status <> 'skipped'
   AND NOT EXISTS (SELECT 1 FROM zibaldone.jobs j
-      WHERE j.kind = %(kind)s AND j.namespace = d.namespace
-        AND j.subject = d.document_key::text AND j.state <= 1)
+      WHERE j.kind = %(kind)s AND j.subject = d.document_key::text AND j.state <= 1 OFFSET 0)
 ORDER BY d.document_key LIMIT %(limit)s;
 
 -- name: orphan_vectors

@@ -36,7 +36,8 @@ WHERE r.source_id = %(source_id)s AND r.namespace = %(namespace)s
 SELECT count(*) FROM zibaldone.pulled_rows WHERE source_id = %(source_id)s AND namespace = %(namespace)s;
 
 -- name: count_lost
--- Rows that would be left without a block. The numbers of blocks are found in steps, each a look into
+-- Rows that would be left without a block.
+-- The numbers of blocks are found in steps, each a look into
 -- the index: rows of blocks that are there are not read.
 WITH RECURSIVE steps (block) AS (
     SELECT min(block) FROM zibaldone.pulled_rows WHERE source_id = %(source_id)s

@@ -1,3 +1,6 @@
+-- OFFSET 0 keeps a subquery apart, so that it is one look into an index for each row. Where tables
+-- have grown since PostgreSQL last counted, it would read them whole for every page.
+
 -- name: states
 -- What a worker needs to know of documents before it embeds anything.
 SELECT document_key, document_id, title, revision, vector_status, deleted_at_us IS NULL
@@ -28,7 +31,8 @@ SELECT k.document_key FROM unnest(%(document_keys)s::bigint[]) k (document_key) 
 SELECT d.document_key, EXISTS (
     SELECT 1 FROM zibaldone.chunks c WHERE c.document_key = d.document_key
       AND NOT EXISTS (SELECT 1 FROM zibaldone.vectors v
-                      WHERE v.model_id = %(model_id)s AND v.chunk_key = c.chunk_key))
+                      WHERE v.model_id = %(model_id)s AND v.chunk_key = c.chunk_key OFFSET 0)
+    OFFSET 0)
 FROM zibaldone.documents d
 WHERE d.document_key > %(after)s AND d.deleted_at_us IS NULL AND d.vector_status <> 'skipped'
 ORDER BY d.document_key LIMIT %(limit)s;
@@ -66,15 +70,16 @@ INSERT INTO zibaldone.jobs (job_id, kind, namespace, prefix, subject, created_at
 SELECT n.job_id, %(kind)s, d.namespace, '', d.document_key::text, %(at_us)s, 0,
        '{"revision":' || d.revision || '}'
 FROM unnest(%(document_keys)s::bigint[], %(job_ids)s::text[]) n (document_key, job_id)
-JOIN zibaldone.documents d USING (document_key)
+CROSS JOIN LATERAL (SELECT * FROM zibaldone.documents
+                    WHERE document_key = n.document_key OFFSET 0) d
 WHERE d.deleted_at_us IS NULL AND d.vector_status <> 'skipped'
   AND NOT EXISTS (SELECT 1 FROM zibaldone.jobs j
-      WHERE j.kind = %(kind)s AND j.namespace = d.namespace
-        AND j.subject = d.document_key::text AND j.state <= 1)
+      WHERE j.kind = %(kind)s AND j.subject = d.document_key::text AND j.state <= 1 OFFSET 0)
   AND (d.vector_status IN ('pending', 'error') OR EXISTS (
     SELECT 1 FROM zibaldone.chunks c WHERE c.document_key = d.document_key
       AND NOT EXISTS (SELECT 1 FROM zibaldone.vectors v
-                      WHERE v.model_id = %(model_id)s AND v.chunk_key = c.chunk_key)))
+                      WHERE v.model_id = %(model_id)s AND v.chunk_key = c.chunk_key OFFSET 0)
+    OFFSET 0))
 RETURNING namespace, subject;
 
 -- name: enqueue_cut

@@ -31,7 +31,8 @@ WHERE r.namespace = :namespace;
 SELECT count(*) FROM pulled_rows WHERE source_id = :source_id AND namespace = :namespace;
 
 -- name: count_lost
--- Rows that would be left without a block. The numbers of blocks are found in steps, each a look into
+-- Rows that would be left without a block.
+-- The numbers of blocks are found in steps, each a look into
 -- the index: rows of blocks that are there are not read.
 WITH RECURSIVE steps (block) AS (
     SELECT min(block) FROM pulled_rows WHERE source_id = :source_id

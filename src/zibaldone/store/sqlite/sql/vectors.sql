@@ -28,8 +28,8 @@ CROSS JOIN vectors v ON v.model_id = :model_id AND v.chunk_key = k.value
 CROSS JOIN chunks c USING (chunk_key) CROSS JOIN documents d USING (document_key);
 
 -- name: visible
--- Those of some chunks that the tenant sees.
-SELECT c.chunk_key FROM json_each(:chunk_keys) k
+-- Those of some chunks that the tenant sees, with document and source.
+SELECT c.chunk_key, c.document_key, d.source_id FROM json_each(:chunk_keys) k
 CROSS JOIN chunks c ON c.chunk_key = k.value CROSS JOIN documents d USING (document_key)
 WHERE d.namespace = :namespace AND d.deleted_at_us IS NULL
   AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end);
