@@ -334,7 +334,7 @@ def _typed(arguments: list[str], data: Path, answers: list[tuple[str, str]]) -> 
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [*COMMAND, "--data", str(data), *arguments],
-        stdin=theirs, stdout=theirs, stderr=theirs, env=clean_environment(),
+        stdin=theirs, stdout=theirs, stderr=theirs, env=clean_environment(data=data),
     )  # fmt: skip
     os.close(theirs)
     hang = threading.Timer(60, process.kill)
@@ -398,7 +398,8 @@ def test_an_interrupted_sync_is_cancelled(data: Path, file: Path) -> None:
     environment = {"ZIBALDONE_CONFIG": str(toml)}
     waiting = subprocess.Popen(
         [*COMMAND, "--data", str(data), "sources", "sync"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_environment(environment),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env=clean_environment(environment, data=data),
     )  # fmt: skip
 
     def jobs() -> list[dict[str, Any]]:
