@@ -204,6 +204,10 @@ def _copy(raw: psycopg.Connection, folder: Path, corpus: Corpus) -> None:
         with raw.cursor().copy(f"COPY zibaldone.{table} ({columns}) FROM STDIN".encode()) as copy:
             for row in embedded.execute(select):
                 copy.write_row(row)
+    raw.execute(
+        "INSERT INTO zibaldone.usage (namespace, documents, revisions, bytes) "
+        "SELECT namespace, count(*), count(*), 0 FROM zibaldone.documents GROUP BY namespace"
+    )
     _copy_chunks(raw, embedded, len(corpus.vectors))
     _copy_vectors(raw, corpus)
     for table, key in (("documents", "document_key"), ("chunks", "chunk_key")):
