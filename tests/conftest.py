@@ -20,6 +20,7 @@ settings.register_profile(
         HealthCheck.too_slow,
         HealthCheck.data_too_large,
         HealthCheck.function_scoped_fixture,
+        HealthCheck.differing_executors,  # a method runs for each engine, in an object of its own
     ],
 )
 settings.load_profile("zibaldone")

@@ -10,6 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -400,6 +401,8 @@ def test_an_interrupted_sync_is_cancelled(data: Path, file: Path) -> None:
         [*COMMAND, "--data", str(data), "sources", "sync"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         env=clean_environment(environment, data=data),
+        # A shell ignores SIGINT in what it starts in the background, and its children inherit that.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )  # fmt: skip
 
     def jobs() -> list[dict[str, Any]]:

@@ -454,8 +454,9 @@ def test_health_and_metrics_tell_how_far_a_source_is_behind(run: Pulling) -> Non
 # ---- without sources ----
 
 
-def test_without_a_source_nothing_is_configured(tmp_path: Path) -> None:
-    with pulling("sqlite", tmp_path, "") as run:
+@pytest.mark.parametrize("engine", BACKENDS)
+def test_without_a_source_nothing_is_configured(engine: str, tmp_path: Path) -> None:
+    with pulling(engine, tmp_path, "") as run:
         for tool, arguments in (
             ("rag.admin.sync", {}),
             ("rag.admin.sync", {"source_names": ["posts"]}),

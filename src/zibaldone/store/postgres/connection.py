@@ -156,6 +156,14 @@ class Transaction:
         """All rows of a statement, with every deferred one done before it."""
         if self._deadline_s is not None and time.monotonic() > self._deadline_s:
             raise DeadlineExceeded("The query took longer than allowed and was stopped.")
+        try:
+            return self._execute(sql, values)
+        except psycopg.errors.InvalidSqlStatementName as problem:
+            # After a failure in a pipeline psycopg may take for prepared what is not.
+            self._raw.close()
+            raise psycopg.OperationalError("a prepared statement was lost") from problem
+
+    def _execute(self, sql: str, values: Values) -> list[TupleRow]:
         if not self._deferred:
             return _rows(self._raw.execute(sql.encode(), values))
         deferred, self._deferred = self._deferred, []
