@@ -9,7 +9,6 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,20 +18,8 @@ import pytest
 from tests.drivers.commands import Commands
 from tests.drivers.pulled import ROWS, connected, make_posts, posts_toml
 from tests.drivers.server import COMMAND, Server, clean_environment, run_cli
-from tests.store.backends import BACKENDS, Backend
 
 COUNTS = ("created", "updated", "deleted", "unchanged", "failed")
-
-
-@pytest.fixture(params=BACKENDS)
-def backend(
-    request: pytest.FixtureRequest, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Backend]:
-    data.mkdir(exist_ok=True)
-    opened = BACKENDS[request.param](data)
-    monkeypatch.setenv("ZIBALDONE_STORE", opened.url)
-    yield opened
-    opened.close()
 
 
 @pytest.fixture
@@ -52,9 +39,7 @@ def synced(cli: Commands, *arguments: str) -> dict[str, int]:
     return counts(outcome)
 
 
-def test_from_a_table_to_its_documents_and_back(
-    cli: Commands, backend: Backend, file: Path
-) -> None:
+def test_from_a_table_to_its_documents_and_back(cli: Commands, file: Path) -> None:
     shown = cli.ok("sources", "add", str(file), "posts", "--dry-run")
     lines = shown.splitlines()
     assert [line.split() for line in lines[:6]] == [
@@ -111,9 +96,7 @@ def test_from_a_table_to_its_documents_and_back(
     assert synced(cli) == {"created": ROWS - 1}
 
 
-def test_a_sync_that_would_delete_much_asks_first(
-    cli: Commands, backend: Backend, file: Path
-) -> None:
+def test_a_sync_that_would_delete_much_asks_first(cli: Commands, file: Path) -> None:
     cli.ok("sources", "add", str(file), "posts", "--yes")
     synced(cli)
     with connected(file) as raw:
@@ -219,7 +202,7 @@ def test_a_failing_row_is_told_with_its_key(cli: Commands, file: Path) -> None:
 # ---- the settings ----
 
 
-def test_sources_of_the_settings(cli: Commands, backend: Backend, file: Path) -> None:
+def test_sources_of_the_settings(cli: Commands, file: Path) -> None:
     config = file.parent / "zibaldone.toml"
 
     def run(*arguments: str) -> Any:
@@ -410,10 +393,14 @@ def test_an_interrupted_sync_is_cancelled(data: Path, file: Path) -> None:
         found: list[dict[str, Any]] = json.loads(listed)["jobs"]
         return found
 
-    deadline_s = time.monotonic() + 60
-    while not any(job["state"] == "running" for job in jobs()):
-        assert time.monotonic() < deadline_s
-    waiting.send_signal(signal.SIGINT)
-    _, complaint = waiting.communicate(timeout=60)
+    try:
+        deadline_s = time.monotonic() + 60
+        while not any(job["state"] == "running" for job in jobs()):
+            assert time.monotonic() < deadline_s
+        waiting.send_signal(signal.SIGINT)
+        _, complaint = waiting.communicate(timeout=60)
+    finally:
+        waiting.kill()
+        waiting.communicate()
     assert waiting.returncode == 130, complaint
     assert [job["state"] for job in jobs()] == ["cancelled"]

@@ -13,7 +13,6 @@ import pytest
 from tests.drivers.pulled import pulling
 from tests.drivers.server import Server, run_cli
 from tests.pull.databases import DATABASES, Database
-from tests.store.backends import BACKENDS
 
 PATIENCE_SECONDS = 40.0
 
@@ -45,16 +44,12 @@ def wait_for(server: Server, word: str, wanted: list[str]) -> None:
         time.sleep(0.1)
 
 
-@pytest.mark.parametrize("engine", BACKENDS)
-def test_a_table_is_followed(engine: str, database: Database, tmp_path: Path) -> None:
+def test_a_table_is_followed(database: Database, tmp_path: Path) -> None:
     environment = {"ZIBALDONE_EMBEDDER": "none"}
-    with pulling(engine, tmp_path, "", environment) as run:
-        given = {"ZIBALDONE_STORE": run.backend.url}
+    with pulling(tmp_path, "", environment) as run:
 
         def command(*arguments: str) -> Any:
-            answered = run_cli(
-                "sources", *arguments, "--json", data=run.server.data, environment=given
-            )
+            answered = run_cli("sources", *arguments, "--json", data=run.server.data)
             assert answered.returncode == 0, answered.stdout + answered.stderr
             return json.loads(answered.stdout)
 

@@ -12,10 +12,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from tests.drivers.engines import backend_of
 from tests.drivers.mcp import Mcp
 from tests.drivers.rag import HASHED
 from tests.drivers.server import Server
-from tests.store.backends import BACKENDS, Backend
+from tests.store.backends import Backend
 
 EVERYWHERE = "common"
 WORDS = ("amber", "basalt", "cedar", "delta", "ember", "fjord", "garnet", "harbor")
@@ -112,7 +113,7 @@ def posts_toml(file: Path, **more: Any) -> str:
 
 @dataclass(slots=True)
 class Pulling:
-    """A server with a configuration of its own, on one of our engines."""
+    """A server with a configuration of its own."""
 
     server: Server
     backend: Backend
@@ -150,21 +151,12 @@ class Pulling:
 
 @contextmanager
 def pulling(
-    engine: str, folder: Path, toml: str, environment: dict[str, str] | None = None
+    folder: Path, toml: str, environment: dict[str, str] | None = None
 ) -> Iterator[Pulling]:
     config = folder / "zibaldone.toml"
     config.write_text(toml)
     data = folder / "data"
     data.mkdir()
-    backend = BACKENDS[engine](data)
-    given = {
-        **HASHED,
-        "ZIBALDONE_CONFIG": str(config),
-        "ZIBALDONE_STORE": backend.url,
-        **(environment or {}),
-    }
-    try:
-        with Server(data, environment=given) as server:
-            yield Pulling(server, backend, config)
-    finally:
-        backend.close()
+    given = {**HASHED, "ZIBALDONE_CONFIG": str(config), **(environment or {})}
+    with Server(data, environment=given) as server:
+        yield Pulling(server, backend_of(data), config)

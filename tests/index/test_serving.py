@@ -162,7 +162,7 @@ def test_health_tells_of_store_embedder_and_index(indexing: Server) -> None:
     services.pop("loop")  # a crowded machine makes it slow
     assert {name: service["status"] for name, service in services.items()} == {
         "store": "ok", "readers": "ok", "writes": "ok", "embedder": "ok", "index": "ok",
-        "background": "ok",
+        "background": "ok", "sources": "off",
     }  # fmt: skip
     assert services["embedder"]["identity"] == EMBEDDER.identity
     assert services["embedder"]["is_used"] is True

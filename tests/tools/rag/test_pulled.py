@@ -1,4 +1,4 @@
-"""The rag tools over rows of a real database, on both engines, through a running server."""
+"""The rag tools over rows of a real database, through a running server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from tests.drivers.pulled import (
     pulling,
 )
 from tests.drivers.rag import SEARCHES, asking, docs_of, wait_until_indexed
-from tests.store.backends import BACKENDS
 
 JOB_ID = re.compile(r"sync-\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z")
 HOSTILE = [
@@ -40,11 +39,9 @@ HOSTILE = [
 ]
 
 
-@pytest.fixture(scope="module", params=BACKENDS)
-def run(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Pulling]:
-    folder = tmp_path_factory.mktemp(f"pulled-{request.param}")
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pulling]:
+    folder = tmp_path_factory.mktemp("pulled")
     file = folder / "posts.db"
     make_posts(file)
     with connected(file) as raw:
@@ -58,7 +55,7 @@ def run(
         f'[sources.notes]\nurl = "sqlite:///{file}"\ntable = "notes"\nkey = "name"\n'
         '[sources.notes.document]\nbody = "body"\n'
     )
-    with pulling(request.param, folder, posts_toml(file) + notes) as started:
+    with pulling(folder, posts_toml(file) + notes) as started:
         assert started.sync()["created"] == ROWS
         wait_until_indexed(started.server)
         yield started
@@ -454,9 +451,8 @@ def test_health_and_metrics_tell_how_far_a_source_is_behind(run: Pulling) -> Non
 # ---- without sources ----
 
 
-@pytest.mark.parametrize("engine", BACKENDS)
-def test_without_a_source_nothing_is_configured(engine: str, tmp_path: Path) -> None:
-    with pulling(engine, tmp_path, "") as run:
+def test_without_a_source_nothing_is_configured(tmp_path: Path) -> None:
+    with pulling(tmp_path, "") as run:
         for tool, arguments in (
             ("rag.admin.sync", {}),
             ("rag.admin.sync", {"source_names": ["posts"]}),

@@ -16,7 +16,6 @@ from tests.drivers.postgres import PostgresServer
 from tests.drivers.pulled import EVERYWHERE, Pulling, make_posts, posts_toml, pulling
 from tests.drivers.rag import SEARCHES, asking
 from tests.drivers.server import run_cli
-from tests.store.backends import BACKENDS
 
 PASSWORD = "sesame/open:you@once"
 
@@ -42,16 +41,10 @@ def items_toml(url: str) -> str:
     )
 
 
-@pytest.fixture(params=BACKENDS)
-def engine(request: pytest.FixtureRequest) -> str:
-    name: str = request.param
-    return name
-
-
-def test_a_source_is_seen_in_its_namespace_only(engine: str, tmp_path: Path) -> None:
+def test_a_source_is_seen_in_its_namespace_only(tmp_path: Path) -> None:
     file = tmp_path / "posts.db"
     make_posts(file)
-    with pulling(engine, tmp_path, posts_toml(file, namespace="team")) as run:
+    with pulling(tmp_path, posts_toml(file, namespace="team")) as run:
         keys = {name: _key(run, name) for name in ("team", "other")}
         team = Mcp(run.server.client, "/mcp-rag", headers=keys["team"])
         other = Mcp(run.server.client, "/mcp-rag", headers=keys["other"])
@@ -85,12 +78,10 @@ def test_a_source_is_seen_in_its_namespace_only(engine: str, tmp_path: Path) -> 
         assert len(reader.call("rag.fetch_from_source", doc_ids=["posts:1"])["rows"]) == 1
 
 
-def test_a_password_reaches_no_answer_and_no_log(
-    engine: str, tmp_path: Path, database: str
-) -> None:
+def test_a_password_reaches_no_answer_and_no_log(tmp_path: Path, database: str) -> None:
     secret = {"SHOP_PASSWORD": PASSWORD, "ZIBALDONE_LOG_LEVEL": "debug"}
     said: list[str] = []
-    with pulling(engine, tmp_path, items_toml(database), secret) as run:
+    with pulling(tmp_path, items_toml(database), secret) as run:
         headers = _key(run, "team")
         team = Mcp(run.server.client, "/mcp-rag", headers=headers)
         job = _wait(run, team.call("rag.admin.sync")["job_id"], headers)
@@ -98,7 +89,7 @@ def test_a_password_reaches_no_answer_and_no_log(
         row = team.call("rag.fetch_from_source", doc_ids=["items:1"])["rows"][0]["row"]
         assert row == {"id": 1, "body": "a lamp"}
         said += [str(job), str(team.outcome("rag.admin.stats", {}))]
-        given = {"ZIBALDONE_CONFIG": str(run.config), "ZIBALDONE_STORE": run.backend.url, **secret}
+        given = {"ZIBALDONE_CONFIG": str(run.config), **secret}
         for command in (
             ("sources", "show", "items"),
             ("sources", "show", "items", "--json"),
@@ -163,7 +154,6 @@ def _key(run: Pulling, namespace: str, *options: str) -> dict[str, str]:
     made = run_cli(
         *("key", "create", "--json", "--namespace", namespace, *options),
         data=run.server.data,
-        environment={"ZIBALDONE_STORE": run.backend.url},
     )
     assert made.returncode == 0, made.stderr
     return {"x-api-key": json.loads(made.stdout)["secret"]}
