@@ -31,6 +31,8 @@ _log = logging.getLogger("zibaldone.web")
 TOKEN_KEY = "zibaldone.token"  # noqa: S105 - scope key for the token of a capability route
 _KEYS_FRESH_SECONDS = 1.0
 """A key that another process revoked is refused after this time at most."""
+_KEYS_UNKNOWN_SECONDS = 0.1
+"""A key that is not known may be new: the keys are read again, but no more often than this."""
 
 VerifyToken = Callable[[str, Profile | None], Awaitable[Principal]]
 
@@ -81,7 +83,7 @@ class Authenticator:
     async def _principal(self, scope: HttpScope, profile: Profile | None) -> Principal:
         keys = self._keys
         if time.monotonic() - self._read_at_s > _KEYS_FRESH_SECONDS:
-            keys = await self._fresh_keys()
+            keys = await self._fresh_keys(_KEYS_FRESH_SECONDS)
         if not keys and self._rules.verify_token is None:
             if TOKEN_KEY in scope:
                 raise Unauthenticated("This URL is not valid.")
@@ -92,9 +94,8 @@ class Authenticator:
         if secret is None:
             message = "An API key is required. Send it as x-api-key or Authorization: Bearer."
             raise _refusal(message, resource, profile)
-        digest = secret_hash(secret)
-        key = keys.get(digest)
-        if key is not None and hmac.compare_digest(key.secret_hash, digest):
+        key = await self._key_of(secret, keys)
+        if key is not None:
             if key.is_valid(now_us()):
                 return self._bound(key.principal)
             message = "The API key has expired or was revoked."
@@ -115,10 +116,18 @@ class Authenticator:
             return principal
         return replace(principal, tools=self._catalogue.tools_of(principal.profiles))
 
-    async def _fresh_keys(self) -> dict[bytes, ApiKey]:
-        """The keys as they were a second ago or later. All who ask at a time share one read."""
+    async def _key_of(self, secret: str, keys: dict[bytes, ApiKey]) -> ApiKey | None:
+        """The key with this secret. One that is not known may have been made just now."""
+        digest = secret_hash(secret)
+        if digest not in keys and self._rules.verify_token is None:
+            keys = await self._fresh_keys(_KEYS_UNKNOWN_SECONDS)
+        key = keys.get(digest)
+        return key if key is not None and hmac.compare_digest(key.secret_hash, digest) else None
+
+    async def _fresh_keys(self, seconds_max: float) -> dict[bytes, ApiKey]:
+        """The keys as they were so long ago or later. All who ask at a time share one read."""
         asked_s = time.monotonic()
-        while asked_s - self._read_at_s > _KEYS_FRESH_SECONDS:
+        while asked_s - self._read_at_s > seconds_max:
             if self._reading is None:
                 self._reading = asyncio.create_task(self._read_keys())
                 self._reading.add_done_callback(self._end_reading)
