@@ -15,6 +15,10 @@ def delete(
 ) -> Document:
     before = live_document(writer, document_id)
     require_revision(before, last_known_revision)
+    return delete_live(writer, before, actor)
+
+
+def delete_live(writer: Writer, before: Document, actor: Actor) -> Document:
     at_us = next_instant_us(before)
     after = replace(
         before,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import orjson
@@ -11,6 +11,7 @@ import orjson
 from zibaldone.access.principal import Tenant
 from zibaldone.errors import InvalidArgument, QuotaExceeded, RequestError
 from zibaldone.keep.commit import Actor, Change, commit, next_instant_us, vector_status
+from zibaldone.keep.delete import delete_live
 from zibaldone.keep.metadata import merged
 from zibaldone.keep.writing import Edit, Preparation, Seen, write_edit
 from zibaldone.limits import (
@@ -247,18 +248,7 @@ def _delete_batch(writer: Writer, *, batch: Sequence[str], run: Run) -> int:
         before = writer.documents.get(document_id)
         if before is None or not before.is_live or before.source_id != run.source_id:
             continue
-        at_us = next_instant_us(before)
-        after = replace(
-            before,
-            revision=before.revision + 1,
-            updated_at_us=at_us,
-            deleted_at_us=at_us,
-            updated_by=run.actor.key_id,
-            operation="delete",
-            vector_status="skipped",
-            vector_error=None,
-        )
-        commit(writer, before, after, run.actor)
+        delete_live(writer, before, run.actor)
         deleted += 1
     writer.pulled.remove_rows(run.source_id, batch)
     return deleted

@@ -16,6 +16,18 @@ def parse_chunking(definition: str) -> Chunking:
     return Chunking.from_definition(orjson.loads(definition))
 
 
+def cuts_alike(one: str, other: str) -> bool:
+    """Whether two definitions have the same chunking; all that cannot be used are alike."""
+    return _chunking_or_none(one) == _chunking_or_none(other)
+
+
+def _chunking_or_none(definition: str) -> Chunking | None:
+    try:
+        return parse_chunking(definition)
+    except InvalidArgument:
+        return None
+
+
 def stored_chunking(name: str, definition: str) -> Chunking:
     """The chunking of a source that is to be used now."""
     try:

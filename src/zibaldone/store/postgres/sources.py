@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import orjson
-
 from zibaldone.access.principal import Tenant
-from zibaldone.errors import InvalidArgument
 from zibaldone.model.chunking import Chunking
 from zibaldone.model.document import KB_SOURCE_ID
 from zibaldone.store import rows, statements
-from zibaldone.store.definition import parse_chunking, stored_chunking
+from zibaldone.store.definition import cuts_alike, stored_chunking
 from zibaldone.store.port import SourceCounts, SourceRecord
 from zibaldone.store.postgres.connection import Transaction
 from zibaldone.store.postgres.locks import (
@@ -98,9 +95,7 @@ class SourceUpkeep(_Definitions):
     def set_chunking(self, source_id: int, chunking: Chunking) -> int:
         lock_source_alone(self._transaction, source_id)
         _, stored = self._definition(source_id)
-        definition = orjson.loads(stored)
-        if not isinstance(definition, dict):
-            definition = {}  # one that is no object has nothing else
+        definition = rows.source_definition(stored)
         definition["chunking"] = chunking.as_dict()
         values = {"source_id": source_id, "definition": rows.dumps(definition)}
         version: int = self._transaction.value(_SQL["set_chunking"], values)
@@ -156,12 +151,9 @@ class SourceUpkeep(_Definitions):
         rows.require_removable(source_id)
         lock_source_alone(self._transaction, source_id)
         _, before = self._existing(source_id)
-        is_recut = _chunking_or_none(before) != _chunking_or_none(rows.dumps(definition))
-        values = {
-            "source_id": source_id,
-            "definition": rows.dumps(definition),
-            "is_recut": int(is_recut),
-        }
+        stored = rows.dumps(definition)
+        is_recut = not cuts_alike(before, stored)
+        values = {"source_id": source_id, "definition": stored, "is_recut": int(is_recut)}
         self._transaction.defer(_SQL["redefine"], values)
         self._transaction.definitions.clear()
         return is_recut
@@ -196,11 +188,3 @@ class SourceUpkeep(_Definitions):
             return self._definition(source_id)
         except UnreadableRowError:
             raise rows.no_such_source(source_id) from None
-
-
-def _chunking_or_none(definition: str) -> Chunking | None:
-    """None: it cannot be used."""
-    try:
-        return parse_chunking(definition)
-    except InvalidArgument:
-        return None

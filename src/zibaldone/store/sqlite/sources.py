@@ -8,11 +8,10 @@ from typing import Any
 import apsw
 
 from zibaldone.access.principal import Tenant
-from zibaldone.errors import InvalidArgument
 from zibaldone.model.chunking import Chunking
 from zibaldone.model.document import KB_SOURCE_ID
 from zibaldone.store import rows, statements
-from zibaldone.store.definition import parse_chunking, stored_chunking
+from zibaldone.store.definition import cuts_alike, stored_chunking
 from zibaldone.store.port import SourceCounts, SourceRecord
 from zibaldone.store.rows import UnreadableRowError
 from zibaldone.store.tenants import range_values
@@ -127,12 +126,9 @@ class SourceUpkeep(_Definitions):
     def redefine(self, source_id: int, definition: Mapping[str, Any]) -> bool:
         rows.require_removable(source_id)
         _, before = self._existing(source_id)
-        is_recut = _chunking_or_none(before) != _chunking_or_none(rows.dumps(definition))
-        values = {
-            "source_id": source_id,
-            "definition": rows.dumps(definition),
-            "is_recut": int(is_recut),
-        }
+        stored = rows.dumps(definition)
+        is_recut = not cuts_alike(before, stored)
+        values = {"source_id": source_id, "definition": stored, "is_recut": int(is_recut)}
         self._raw.execute(_SQL["redefine"], values)
         return is_recut
 
@@ -165,11 +161,3 @@ class SourceUpkeep(_Definitions):
             raise rows.no_such_source(source_id)
         name, definition = rows.require(row, _DEFINITION)
         return name, definition
-
-
-def _chunking_or_none(definition: str) -> Chunking | None:
-    """None: it cannot be used."""
-    try:
-        return parse_chunking(definition)
-    except InvalidArgument:
-        return None
