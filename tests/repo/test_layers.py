@@ -25,6 +25,7 @@ LAYERS: dict[str, int] = {
     "pull": 3,
     "pack": 3,
     "consult": 3,
+    "memory": 3,
     "jobs": 3,
     "exchange": 3,
     "ingest": 3,
@@ -39,11 +40,14 @@ LAYERS: dict[str, int] = {
 }
 """The height of each part; parts of one height do not import each other unless SIDEWAYS says so."""
 
-JOB_ADDERS = ("keep", "index", "find", "pull", "pack", "consult", "exchange", "ingest")
+JOB_ADDERS = ("keep", "index", "find", "pull", "pack", "consult", "memory", "exchange", "ingest")
 SIDEWAYS: set[tuple[str, str]] = {
     ("cli", "wiring"),
     ("__main__", "cli"),
     ("consult", "pack"),
+    ("pack", "find"),
+    ("memory", "keep"),
+    ("memory", "find"),
     *((part, "jobs") for part in JOB_ADDERS),
     ("text", "access"),
     ("model", "limits"),
