@@ -861,6 +861,30 @@ LIVE_RETRY_SECONDS_MAX = 60.0
 LIVE_LATE_SECONDS = 60.0
 """A live source that is further behind is late: `/health` is degraded."""
 
+ASSISTANTS_MAX = 32
+"""Assistants in the settings: each is a tool that every client's model reads."""
+
+ASSISTANT_NAME_CHARS_MAX = 40
+"""The name of an assistant: hosts allow 64 characters for chat_with_<name>, with a prefix."""
+
+ASSISTANT_TEXT_CHARS_MAX = 2_000
+"""One text in the definition of an assistant, such as its URL or a folder."""
+
+ASSISTANT_ROOTS_MAX = 100
+"""Folders that one assistant may read."""
+
+ASSISTANT_CONTEXT_TOKENS_MAX = 100_000_000
+"""The largest context window that can be configured."""
+
+ASSISTANT_PRICE_MAX = 1e9
+"""The highest price per million tokens that can be configured: some currencies are small."""
+
+ASSISTANT_CACHE_SECONDS_MAX = 30 * 86_400
+"""The longest life of a provider's prompt cache that can be configured."""
+
+ASSISTANT_SECONDS_MAX = 86_400
+"""The longest time for one turn that can be configured."""
+
 assert LIST_LIMIT_DEFAULT <= LIST_LIMIT_MAX <= LIST_OFFSET_MAX  # noqa: S101
 assert CHUNK_CHARS_MIN < CHUNK_CHARS_TARGET <= CHUNK_CHARS_MAX  # noqa: S101
 assert CHUNK_SIZE_CHARS_MIN <= CHUNK_SIZE_CHARS_DEFAULT <= CHUNK_SIZE_CHARS_MAX  # noqa: S101
