@@ -462,6 +462,12 @@ JOB_RESULT_BYTES_MAX = 256 * KIB
 JOB_ERROR_CHARS_MAX = 500
 """What is kept of the reason why a job failed."""
 
+JOBS_OPEN_PER_KEY_MAX = 100
+"""Jobs of one caller, MCP tasks among them, that are queued or running; more are refused."""
+
+TASK_POLL_MS = 1_000
+"""How often a client is asked to look after its MCP task."""
+
 TASK_PAUSE_SECONDS_MIN = 1.0
 """Before a background task that died is started again; doubled each time it dies again soon."""
 
@@ -879,6 +885,122 @@ ASSISTANT_CACHE_SECONDS_MAX = 30 * 86_400
 ASSISTANT_SECONDS_MAX = 86_400
 """The longest time for one turn that can be configured."""
 
+PACK_PATHS_MAX = 1_000
+"""Paths that one call names, folders and files."""
+
+PACK_PATH_CHARS_MAX = 4_096
+"""One such path; file systems allow no longer one."""
+
+PACK_ENTRIES_MAX = 100_000
+"""Files and folders that one call looks at, about a second. Ignored folders are not looked into."""
+
+PACK_FILES_MAX = 20_000
+"""Files of one call. A store takes 10 000, and no window holds another 10 000."""
+
+PACK_STORE_FILES_MAX = 10_000
+"""Files of one call that do not fit into the prompt, attachments included; a hosted vector store
+has the same limit."""
+
+PACK_FILE_BYTES_MAX = 2 * MIB
+"""A larger file is left out: half a million tokens, and nobody writes such a source by hand."""
+
+PACK_BYTES_MAX = 256 * MIB
+"""Text of one call. Counting takes about ten seconds for so much, the first time."""
+
+PACK_SETTLE_SECONDS = 2.0
+"""A file whose mtime is younger is compared by its content next time: another edit within the same
+tick of the file system's clock leaves size and mtime as they are. FAT has ticks of two seconds."""
+
+PACK_READ_TRIES_MAX = 3
+"""How often a file is read again because it changed meanwhile."""
+
+PACK_UNDECODABLE_SHARE_MAX = 0.1
+"""A text with a larger share of bytes that are not UTF-8 counts as binary."""
+
+PACK_CACHE_FILES_MAX = 50_000
+"""Files whose tokens are remembered, about 300 bytes each."""
+
+PACK_COUNT_SLICE_CHARS = 32_768
+"""Characters whose tokens are counted at once, two milliseconds in which no other thread runs."""
+
+PACK_IGNORE_BYTES_MAX = 256 * KIB
+"""Of one .gitignore or .zibaldoneignore."""
+
+PACK_IGNORE_LINES_MAX = 5_000
+"""Of one .gitignore or .zibaldoneignore."""
+
+PACK_IGNORE_WILDCARDS_MAX = 3
+"""Asterisks in one part of a pattern; matching takes the power of their number."""
+
+PACK_INLINE_SHARE = 0.75
+"""Room for files in the prompt: this share of what the answer leaves of the window."""
+
+PACK_TREE_SHARE = 0.1
+"""The tree of all files may take this share; beyond it, folders are shown by their counts."""
+
+PACK_NAMES_MAX = 200
+"""Files listed by name in one line of a prompt; further ones are counted."""
+
+PACK_STALE_SHARE_MAX = 0.5
+"""When this share of the files' text in a conversation is out of date, it is written anew."""
+
+PACK_STALE_IDLE_SHARE_MAX = 0.05
+"""The same once the provider's cache has expired: then it costs nothing."""
+
+PACK_STALE_TOKENS_MIN = 1_024
+"""Less than this is not worth it: providers cache no shorter prompt."""
+
+PACK_INSTRUCTIONS_CHARS_MAX = 400_000
+"""Instructions of one turn."""
+
+PROVIDER_TRIES_MAX = 4
+"""Requests to a provider for one answer, if it is busy, fails or cannot be reached. None is sent
+again after the first byte of an answer: it may have been paid for."""
+
+PROVIDER_PAUSE_SECONDS = 0.5
+"""Before the second of them; it doubles each time, unless the provider names another."""
+
+PROVIDER_RETRY_AFTER_SECONDS_MAX = 30.0
+"""The longest pause that a call waits for a provider. With a longer one it ends: PROVIDER_BUSY."""
+
+PROVIDER_CONNECT_SECONDS_MAX = 10.0
+"""Opening a connection to a provider."""
+
+PROVIDER_IDLE_SECONDS_MAX = 300.0
+"""Between two pieces of an answer, and before the first: models that reason are silent for
+minutes."""
+
+PROVIDER_EVENT_BYTES_MAX = 4 * MIB
+"""One event of a provider's stream. The last of an answer repeats all of it."""
+
+PROVIDER_ANSWER_BYTES_PER_TOKEN = 1 * KIB
+"""Bytes of a stream for each token that was asked for: an event of one token takes up to 400."""
+
+PROVIDER_ANSWER_BYTES_MIN = 1 * MIB
+"""What a stream may have beside that."""
+
+PROVIDER_ANSWER_BYTES_MAX = 64 * MIB
+"""The longest stream of a provider, whatever was asked for."""
+
+PROVIDER_ERROR_BYTES_MAX = 256 * KIB
+"""The body of a provider's answer that is no stream: an error, or the answer to the question which
+APIs it has."""
+
+PROVIDER_CALLS_MAX = 64
+"""Tool calls in one answer of a model; the rest is dropped."""
+
+PROVIDER_NAME_CHARS_MAX = 64
+"""A tool's name, or the id of a call, as providers accept them back."""
+
+PROVIDER_REASON_CHARS_MAX = 300
+"""What is repeated of a provider's own error message."""
+
+PROVIDER_CONNECTIONS_MAX = 16
+"""Connections to one provider at once."""
+
+PROVIDER_INLINE_BYTES = 128 * KIB
+"""A longer request is written to JSON in a thread."""
+
 assert LIST_LIMIT_DEFAULT <= LIST_LIMIT_MAX <= LIST_OFFSET_MAX  # noqa: S101
 OVERFLOW_FILES_MAX = 10_000
 """Files in the searchable store of one call, as in a hosted vector store."""
@@ -944,3 +1066,4 @@ assert TOKEN_CHARS_MAX < HEAD_BYTES_MAX  # noqa: S101
 assert PROBE_SECONDS_MAX <= HEALTH_SECONDS_MAX < 1  # noqa: S101
 assert Limits().query_seconds_max < STUCK_SECONDS  # noqa: S101
 assert Limits().document_body_bytes_max < Limits().request_body_bytes_max  # noqa: S101
+assert PROVIDER_ANSWER_BYTES_MIN + PROVIDER_EVENT_BYTES_MAX < PROVIDER_ANSWER_BYTES_MAX  # noqa: S101

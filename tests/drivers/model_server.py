@@ -200,8 +200,12 @@ class ModelServer:
 
     @property
     def to_models(self) -> list[Recorded]:
-        """The requests for an answer of a model."""
-        return [request for request in self.requests if _api(request) is not None]
+        """The requests for an answer of a model; not those that ask whether an API is there."""
+        return [
+            request
+            for request in self.requests
+            if _api(request) is not None and not _is_probe(request)
+        ]
 
     def wait_asked(self) -> None:
         if not self.asked.acquire(timeout=_WAIT_SECONDS_MAX):
@@ -301,6 +305,11 @@ def _api(request: Recorded) -> Api | None:
     return _APIS.get(request.path.partition("?")[0]) if request.method == "POST" else None
 
 
+def _is_probe(request: Recorded) -> bool:
+    """Whether it has no content: its answer only tells whether there is such an API."""
+    return request.body in (b"", b"{}")
+
+
 class _Handler(BaseHTTPRequestHandler):
     owner: ModelServer
     protocol_version = "HTTP/1.1"
@@ -343,8 +352,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer_other(request)
 
     def _answer_model(self, api: Api, request: Recorded) -> None:
-        self.owner.asked.release()
-        self.owner.hold.wait(_WAIT_SECONDS_MAX)
+        if not _is_probe(request):
+            self.owner.asked.release()
+            self.owner.hold.wait(_WAIT_SECONDS_MAX)
         try:
             fault = why_refused(api, request.json, request.headers)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
