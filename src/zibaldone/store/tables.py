@@ -144,6 +144,22 @@ TABLES: tuple[Table, ...] = (
         "source_id document_id",
         "source_id:int document_id namespace block:int mark:int content:bytes",
     ),
+    _table(
+        "memory_episodes",
+        "document_key",
+        "document_key:int namespace group_id episode_id valid_at_us:int",
+    ),
+    _table(
+        "memory_entities",
+        "document_key entity_key",
+        "document_key:int entity_key namespace group_id name label valid_at_us:int",
+    ),
+    _table(
+        "memory_facts",
+        "document_key fact_index",
+        "document_key:int fact_index:int namespace group_id subject relation object slot fact "
+        "valid_at_us:int",
+    ),
     _table("usage", "namespace", "namespace documents:int revisions:int bytes:int"),
 )
 """In an order in which they can be filled: what a row refers to is there before it."""

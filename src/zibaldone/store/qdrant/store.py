@@ -14,6 +14,7 @@ from zibaldone.store.port import (
     DocumentReads,
     JobReads,
     LexicalReads,
+    MemoryReads,
     ProbeResult,
     PulledReads,
     Reader,
@@ -72,6 +73,10 @@ class MirroredReader:
     @property
     def pulled(self) -> PulledReads:
         return self._own.pulled
+
+    @property
+    def memory(self) -> MemoryReads:
+        return self._own.memory
 
     @property
     def audit(self) -> AuditReads:
