@@ -1,4 +1,4 @@
-"""The memory profile against a server process: episodes are kept, once each, and forgotten softly."""
+"""The memory profile against a server process: episodes are kept once each, forgotten softly."""
 
 from __future__ import annotations
 
