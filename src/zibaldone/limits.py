@@ -87,6 +87,13 @@ class Limits:
     namespace_bytes_max: int | None = None
     """Bytes of all these revisions as they are stored. Indexes take about three times as much."""
 
+    consult_tokens_per_day: int | None = None
+    """Tokens that one key may spend on assistants on a day of UTC, cached ones included; no bound
+    by default. A call that would pass it is refused before it is sent."""
+
+    consult_cost_per_day: float | None = None
+    """The same in money, by the prices of the assistants."""
+
     keyword_exact_chunks_max: int = 50_000
     """Up to this many chunks a keyword search ranks every chunk that contains any of the words."""
 
