@@ -886,6 +886,54 @@ ASSISTANT_CACHE_SECONDS_MAX = 30 * 86_400
 ASSISTANT_SECONDS_MAX = 86_400
 """The longest time for one turn that can be configured."""
 
+PROVIDER_TRIES_MAX = 4
+"""Requests to a provider for one answer, if it is busy, fails or cannot be reached. None is sent
+again after the first byte of an answer: it may have been paid for."""
+
+PROVIDER_PAUSE_SECONDS = 0.5
+"""Before the second of them; it doubles each time, unless the provider names another."""
+
+PROVIDER_RETRY_AFTER_SECONDS_MAX = 30.0
+"""The longest pause that a call waits for a provider. With a longer one it ends: PROVIDER_BUSY."""
+
+PROVIDER_CONNECT_SECONDS_MAX = 10.0
+"""Opening a connection to a provider."""
+
+PROVIDER_IDLE_SECONDS_MAX = 300.0
+"""Between two pieces of an answer, and before the first: models that reason are silent for
+minutes."""
+
+PROVIDER_EVENT_BYTES_MAX = 4 * MIB
+"""One event of a provider's stream. The last of an answer repeats all of it."""
+
+PROVIDER_ANSWER_BYTES_PER_TOKEN = 1 * KIB
+"""Bytes of a stream for each token that was asked for: an event of one token takes up to 400."""
+
+PROVIDER_ANSWER_BYTES_MIN = 1 * MIB
+"""What a stream may have beside that."""
+
+PROVIDER_ANSWER_BYTES_MAX = 64 * MIB
+"""The longest stream of a provider, whatever was asked for."""
+
+PROVIDER_ERROR_BYTES_MAX = 256 * KIB
+"""The body of a provider's answer that is no stream: an error, or the answer to the question which
+APIs it has."""
+
+PROVIDER_CALLS_MAX = 64
+"""Tool calls in one answer of a model; the rest is dropped."""
+
+PROVIDER_NAME_CHARS_MAX = 64
+"""A tool's name, or the id of a call, as providers accept them back."""
+
+PROVIDER_REASON_CHARS_MAX = 300
+"""What is repeated of a provider's own error message."""
+
+PROVIDER_CONNECTIONS_MAX = 16
+"""Connections to one provider at once."""
+
+PROVIDER_INLINE_BYTES = 128 * KIB
+"""A longer request is written to JSON in a thread."""
+
 assert LIST_LIMIT_DEFAULT <= LIST_LIMIT_MAX <= LIST_OFFSET_MAX  # noqa: S101
 assert CHUNK_CHARS_MIN < CHUNK_CHARS_TARGET <= CHUNK_CHARS_MAX  # noqa: S101
 assert CHUNK_SIZE_CHARS_MIN <= CHUNK_SIZE_CHARS_DEFAULT <= CHUNK_SIZE_CHARS_MAX  # noqa: S101
@@ -909,3 +957,4 @@ assert TOKEN_CHARS_MAX < HEAD_BYTES_MAX  # noqa: S101
 assert PROBE_SECONDS_MAX <= HEALTH_SECONDS_MAX < 1  # noqa: S101
 assert Limits().query_seconds_max < STUCK_SECONDS  # noqa: S101
 assert Limits().document_body_bytes_max < Limits().request_body_bytes_max  # noqa: S101
+assert PROVIDER_ANSWER_BYTES_MIN + PROVIDER_EVENT_BYTES_MAX < PROVIDER_ANSWER_BYTES_MAX  # noqa: S101
