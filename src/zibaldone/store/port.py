@@ -633,7 +633,11 @@ class SessionWrites(SessionReads, Protocol):
 
     def lease(self, key: SessionKey, holder: str, *, now_us: int, until_us: int) -> bool:
         """The right to take a turn, for a time; the holder renews it so. A session that is not
-        there is made, without turns. False: somebody else has the right."""
+        there is made, without turns. False: somebody else has the right.
+
+        A holder is `<turn>:<attempt>`. A later attempt of the same turn takes the right from an
+        earlier one, which learns of it by `holds`.
+        """
         ...
 
     def holds(self, key: SessionKey, holder: str) -> bool:

@@ -30,6 +30,20 @@ def key_values(tenant: Tenant, key: SessionKey, **more: Any) -> dict[str, Any]:
     }
 
 
+def lease_values(
+    tenant: Tenant, key: SessionKey, holder: str, now_us: int, until_us: int
+) -> dict[str, Any]:
+    turn, colon, _ = holder.partition(":")
+    return key_values(
+        tenant,
+        key,
+        lease_owner=holder,
+        turn=turn + (colon or ":"),
+        now_us=now_us,
+        until_us=until_us,
+    )
+
+
 def page_values(
     tenant: Tenant,
     owner: str,

@@ -20,7 +20,7 @@ from zibaldone.model.consult import (
     ToolCall,
     Usage,
 )
-from zibaldone.store.port import Reader
+from zibaldone.store.port import Reader, Writer
 
 KEY = SessionKey("k1", "reviewer", "auth")
 DAY = 20_000
@@ -218,3 +218,15 @@ def test_a_lease_stays_while_the_session_is_stored(kept: Kept) -> None:
     kept.write(lambda w: w.sessions.lease(KEY, "a", now_us=100, until_us=200))
     fill(kept)
     assert kept.write(lambda w: w.sessions.holds(KEY, "a"))
+
+
+def test_a_later_attempt_takes_the_lease_of_its_own_turn(kept: Kept) -> None:
+    for holder, is_given in (("t1:a", True), ("t11:b", False), ("t1:b", True), ("t:c", False)):
+        work = partial(lease, holder=holder)
+        assert kept.write(work) is is_given
+    assert not kept.write(lambda w: w.sessions.holds(KEY, "t1:a"))
+    assert kept.write(lambda w: w.sessions.holds(KEY, "t1:b"))
+
+
+def lease(writer: Writer, holder: str) -> bool:
+    return writer.sessions.lease(KEY, holder, now_us=100, until_us=200)

@@ -92,9 +92,7 @@ class Sessions:
         return is_there
 
     def lease(self, key: SessionKey, holder: str, *, now_us: int, until_us: int) -> bool:
-        values = stored.key_values(
-            self._tenant, key, lease_owner=holder, now_us=now_us, until_us=until_us
-        )
+        values = stored.lease_values(self._tenant, key, holder, now_us, until_us)
         return self._transaction.row(_SQL["lease"], values) is not None
 
     def holds(self, key: SessionKey, holder: str) -> bool:

@@ -104,9 +104,7 @@ class Sessions:
         return self._raw.changes() > 0
 
     def lease(self, key: SessionKey, holder: str, *, now_us: int, until_us: int) -> bool:
-        values = stored.key_values(
-            self._tenant, key, lease_owner=holder, now_us=now_us, until_us=until_us
-        )
+        values = stored.lease_values(self._tenant, key, holder, now_us, until_us)
         return self._raw.execute(_SQL["lease"], values).fetchone() is not None
 
     def holds(self, key: SessionKey, holder: str) -> bool:

@@ -131,7 +131,8 @@ WHERE session_key = (
       AND session_id = %(session_id)s);
 
 -- name: lease
--- The right to a session, where nobody else has it. A clock that was far ahead counts for nothing.
+-- The right to a session, where no other turn has it.
+-- A clock that was far ahead counts for nothing.
 INSERT INTO zibaldone.consult_sessions (namespace, owner, assistant, session_id, created_at_us, updated_at_us,
                               lease_owner, leased_until_us)
 VALUES (%(namespace)s, %(owner)s, %(assistant)s, %(session_id)s, %(now_us)s, %(now_us)s, %(lease_owner)s, %(until_us)s)
@@ -140,6 +141,7 @@ SET lease_owner = excluded.lease_owner, leased_until_us = excluded.leased_until_
 WHERE consult_sessions.lease_owner IS NULL
    OR consult_sessions.lease_owner = excluded.lease_owner
    OR consult_sessions.leased_until_us <= %(now_us)s
+   OR left(consult_sessions.lease_owner, length(%(turn)s::text)) = %(turn)s::text
    OR consult_sessions.leased_until_us > %(now_us)s + 2 * (%(until_us)s - %(now_us)s)
 RETURNING session_key;
 

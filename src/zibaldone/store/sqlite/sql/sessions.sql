@@ -118,13 +118,15 @@ WHERE session_key = (
       AND session_id = :session_id);
 
 -- name: lease
--- The right to a session, where nobody else has it. A clock that was far ahead counts for nothing.
+-- The right to a session, where no other turn has it.
+-- A clock that was far ahead counts for nothing.
 INSERT INTO consult_sessions (namespace, owner, assistant, session_id, created_at_us, updated_at_us,
                               lease_owner, leased_until_us)
 VALUES (:namespace, :owner, :assistant, :session_id, :now_us, :now_us, :lease_owner, :until_us)
 ON CONFLICT (namespace, owner, assistant, session_id) DO UPDATE
 SET lease_owner = excluded.lease_owner, leased_until_us = excluded.leased_until_us
 WHERE lease_owner IS NULL OR lease_owner = excluded.lease_owner OR leased_until_us <= :now_us
+   OR substr(lease_owner, 1, length(:turn)) = :turn
    OR leased_until_us > :now_us + 2 * (:until_us - :now_us)
 RETURNING session_key;
 
