@@ -469,6 +469,12 @@ JOB_RESULT_BYTES_MAX = 256 * KIB
 JOB_ERROR_CHARS_MAX = 500
 """What is kept of the reason why a job failed."""
 
+JOBS_OPEN_PER_KEY_MAX = 100
+"""Jobs of one caller, MCP tasks among them, that are queued or running; more are refused."""
+
+TASK_POLL_MS = 1_000
+"""How often a client is asked to look after its MCP task."""
+
 TASK_PAUSE_SECONDS_MIN = 1.0
 """Before a background task that died is started again; doubled each time it dies again soon."""
 
