@@ -10,6 +10,7 @@ from zibaldone.find.documents import CANDIDATES_PER_LEG
 from zibaldone.find.fusion import weighted_scores
 from zibaldone.find.meaning import Meaning
 from zibaldone.find.missing import Missing
+from zibaldone.find.share import vector_share
 from zibaldone.limits import MEMORY_NAME_WORDS_MAX
 from zibaldone.model.chunk import ChunkView
 from zibaldone.model.memory import MEMORY_PREFIX, Node, StoredFact
@@ -50,14 +51,12 @@ class EpisodeHits:
 
 def search_episodes(reader: Reader, asked: Question, *, limit: int) -> EpisodeHits:
     candidates = _gathered(reader, asked)
-    meaning = asked.meaning
-    share = meaning.vector_share if meaning is not None and candidates.similarities else 0.0
     fused = weighted_scores(
         candidates.lexical,
         candidates.vector,
         candidates.word_scores,
         candidates.similarities,
-        vector_share=1.0 if candidates.lacks_words else share,
+        vector_share=vector_share(reader, candidates, asked.meaning),
     )
     document_of = reader.chunks.documents_of(chunk.chunk_key for chunk in fused)
     best: dict[str, tuple[int, float]] = {}

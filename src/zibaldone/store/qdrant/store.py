@@ -20,6 +20,7 @@ from zibaldone.store.port import (
     Reader,
     ReadStoreStatus,
     RevisionReads,
+    SessionReads,
     SourceReads,
     Store,
     StoreCheck,
@@ -77,6 +78,10 @@ class MirroredReader:
     @property
     def memory(self) -> MemoryReads:
         return self._own.memory
+
+    @property
+    def sessions(self) -> SessionReads:
+        return self._own.sessions
 
     @property
     def audit(self) -> AuditReads:

@@ -31,6 +31,7 @@ from zibaldone.store.sqlite.probe import ProbeThread
 from zibaldone.store.sqlite.pulled import Pulled
 from zibaldone.store.sqlite.readers import Readers
 from zibaldone.store.sqlite.schema import prepare
+from zibaldone.store.sqlite.sessions import Sessions
 from zibaldone.store.sqlite.sources import Sources
 from zibaldone.store.sqlite.upkeep import Upkeep
 from zibaldone.store.sqlite.vectors import VectorMemory, Vectors
@@ -99,6 +100,10 @@ class Session:
     @cached_property
     def memory(self) -> Memory:
         return Memory(self._raw, self._tenant)
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        return Sessions(self._raw, self._tenant)
 
     @cached_property
     def jobs(self) -> Jobs:
