@@ -71,6 +71,7 @@ def nothing_left(server: ModelServer) -> Iterator[None]:
     assert STORES.made["hosted"] - made == STORES.destroyed["hosted"] - destroyed == 1
 
 
+@pytest.mark.requirement("SI-07")
 @pytest.mark.usefixtures("nothing_left")
 def test_files_are_searched_read_and_deleted(server: ModelServer) -> None:
     async def work() -> None:

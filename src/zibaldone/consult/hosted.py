@@ -33,7 +33,7 @@ from zibaldone.limits import (
     HOSTED_REQUESTS,
     HOSTED_SWEEP_PAGES_MAX,
     HOSTED_TRIES_MAX,
-    OVERFLOW_FILES_MAX,
+    PACK_STORE_FILES_MAX,
     PROVIDER_CONNECT_SECONDS_MAX,
     PROVIDER_RETRY_AFTER_SECONDS_MAX,
 )
@@ -61,12 +61,12 @@ async def hosted_index(
     files: Sequence[IndexableFile], *, assistant: Assistant, environment: Mapping[str, str]
 ) -> AsyncIterator[HostedIndex]:
     """A hosted store of files until the end of the block, with the surface of EphemeralIndex."""
-    if len(files) > OVERFLOW_FILES_MAX:
+    if len(files) > PACK_STORE_FILES_MAX:
         raise LimitExceeded(
-            f"{len(files)} files would have to be searched; {OVERFLOW_FILES_MAX} are allowed. "
+            f"{len(files)} files would have to be searched; {PACK_STORE_FILES_MAX} are allowed. "
             "Name fewer or smaller folders in context and attachments.",
             files=len(files),
-            files_max=OVERFLOW_FILES_MAX,
+            files_max=PACK_STORE_FILES_MAX,
         )
     client = _Client(assistant, key_of(assistant, environment))
     index = HostedIndex(files, client)

@@ -28,11 +28,11 @@ from zibaldone.limits import (
     OVERFLOW_BUILDS_EXTRA,
     OVERFLOW_CLOSE_SECONDS_MAX,
     OVERFLOW_EMBED_BATCH,
-    OVERFLOW_FILES_MAX,
     OVERFLOW_QUERY_SECONDS_MAX,
     OVERFLOW_SEARCH_EMBEDS_MAX,
     OVERFLOW_SEARCH_SECONDS_MAX,
     OVERFLOW_TEXT_CHARS_MAX,
+    PACK_STORE_FILES_MAX,
 )
 from zibaldone.pack.code_ranking import VECTOR_SHARE, read_query
 from zibaldone.pack.file_index import (
@@ -66,13 +66,13 @@ async def ephemeral_index(
     files: Sequence[IndexableFile], *, embedder: Embedder | None, cache: VectorCache, share: str
 ) -> AsyncIterator[EphemeralIndex]:
     """An index of files until the end of the block. `share` is the key of the caller."""
-    if len(files) > OVERFLOW_FILES_MAX:
+    if len(files) > PACK_STORE_FILES_MAX:
         raise LimitExceeded(
-            f"{len(files)} files would have to be searched; {OVERFLOW_FILES_MAX} are allowed. "
+            f"{len(files)} files would have to be searched; {PACK_STORE_FILES_MAX} are allowed. "
             "Name fewer or smaller folders in context and attachments, or ignore some with "
             ".zibaldoneignore.",
             files=len(files),
-            files_max=OVERFLOW_FILES_MAX,
+            files_max=PACK_STORE_FILES_MAX,
         )
     STORES.count_made("memory")
     index = EphemeralIndex(embedder, cache, share)

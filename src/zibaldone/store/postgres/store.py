@@ -25,11 +25,13 @@ from zibaldone.store.postgres.fold import Folding
 from zibaldone.store.postgres.jobs import Jobs, Queue
 from zibaldone.store.postgres.journal import Audit
 from zibaldone.store.postgres.lexical import Lexical
+from zibaldone.store.postgres.memory import Memory
 from zibaldone.store.postgres.probe import ProbeThread
 from zibaldone.store.postgres.pulled import Pulled
 from zibaldone.store.postgres.readers import Readers
 from zibaldone.store.postgres.replica import Replica
 from zibaldone.store.postgres.schema import prepare
+from zibaldone.store.postgres.sessions import Sessions
 from zibaldone.store.postgres.sources import Sources
 from zibaldone.store.postgres.upkeep import Upkeep
 from zibaldone.store.postgres.usage import write_usage
@@ -92,6 +94,14 @@ class Session:
     @cached_property
     def pulled(self) -> Pulled:
         return Pulled(self._transaction, self._tenant)
+
+    @cached_property
+    def memory(self) -> Memory:
+        return Memory(self._transaction, self._tenant)
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        return Sessions(self._transaction, self._tenant)
 
     @cached_property
     def jobs(self) -> Jobs:

@@ -14,11 +14,13 @@ from zibaldone.store.port import (
     DocumentReads,
     JobReads,
     LexicalReads,
+    MemoryReads,
     ProbeResult,
     PulledReads,
     Reader,
     ReadStoreStatus,
     RevisionReads,
+    SessionReads,
     SourceReads,
     Store,
     StoreCheck,
@@ -72,6 +74,14 @@ class MirroredReader:
     @property
     def pulled(self) -> PulledReads:
         return self._own.pulled
+
+    @property
+    def memory(self) -> MemoryReads:
+        return self._own.memory
+
+    @property
+    def sessions(self) -> SessionReads:
+        return self._own.sessions
 
     @property
     def audit(self) -> AuditReads:

@@ -25,11 +25,13 @@ from zibaldone.store.sqlite.documents import Documents, Revisions
 from zibaldone.store.sqlite.jobs import Jobs, Queue
 from zibaldone.store.sqlite.journal import Audit
 from zibaldone.store.sqlite.lexical import Lexical
+from zibaldone.store.sqlite.memory import Memory
 from zibaldone.store.sqlite.place import description_of
 from zibaldone.store.sqlite.probe import ProbeThread
 from zibaldone.store.sqlite.pulled import Pulled
 from zibaldone.store.sqlite.readers import Readers
 from zibaldone.store.sqlite.schema import prepare
+from zibaldone.store.sqlite.sessions import Sessions
 from zibaldone.store.sqlite.sources import Sources
 from zibaldone.store.sqlite.upkeep import Upkeep
 from zibaldone.store.sqlite.vectors import VectorMemory, Vectors
@@ -94,6 +96,14 @@ class Session:
     @cached_property
     def pulled(self) -> Pulled:
         return Pulled(self._raw, self._tenant)
+
+    @cached_property
+    def memory(self) -> Memory:
+        return Memory(self._raw, self._tenant)
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        return Sessions(self._raw, self._tenant)
 
     @cached_property
     def jobs(self) -> Jobs:
