@@ -462,6 +462,12 @@ JOB_RESULT_BYTES_MAX = 256 * KIB
 JOB_ERROR_CHARS_MAX = 500
 """What is kept of the reason why a job failed."""
 
+JOBS_OPEN_PER_KEY_MAX = 100
+"""Jobs of one caller, MCP tasks among them, that are queued or running; more are refused."""
+
+TASK_POLL_MS = 1_000
+"""How often a client is asked to look after its MCP task."""
+
 TASK_PAUSE_SECONDS_MIN = 1.0
 """Before a background task that died is started again; doubled each time it dies again soon."""
 
@@ -912,6 +918,77 @@ and time as they were. Some file systems count in steps of two seconds."""
 
 PUSH_WATCH_SECONDS = 2.0
 """How often push --watch looks at the folder."""
+ASSISTANTS_MAX = 32
+"""Assistants in the settings: each is a tool that every client's model reads."""
+
+ASSISTANT_NAME_CHARS_MAX = 40
+"""The name of an assistant: hosts allow 64 characters for chat_with_<name>, with a prefix."""
+
+ASSISTANT_TEXT_CHARS_MAX = 2_000
+"""One text in the definition of an assistant, such as its URL or a folder."""
+
+ASSISTANT_ROOTS_MAX = 100
+"""Folders that one assistant may read."""
+
+ASSISTANT_CONTEXT_TOKENS_MAX = 100_000_000
+"""The largest context window that can be configured."""
+
+ASSISTANT_PRICE_MAX = 1e9
+"""The highest price per million tokens that can be configured: some currencies are small."""
+
+ASSISTANT_CACHE_SECONDS_MAX = 30 * 86_400
+"""The longest life of a provider's prompt cache that can be configured."""
+
+ASSISTANT_SECONDS_MAX = 86_400
+"""The longest time for one turn that can be configured."""
+
+PROVIDER_TRIES_MAX = 4
+"""Requests to a provider for one answer, if it is busy, fails or cannot be reached. None is sent
+again after the first byte of an answer: it may have been paid for."""
+
+PROVIDER_PAUSE_SECONDS = 0.5
+"""Before the second of them; it doubles each time, unless the provider names another."""
+
+PROVIDER_RETRY_AFTER_SECONDS_MAX = 30.0
+"""The longest pause that a call waits for a provider. With a longer one it ends: PROVIDER_BUSY."""
+
+PROVIDER_CONNECT_SECONDS_MAX = 10.0
+"""Opening a connection to a provider."""
+
+PROVIDER_IDLE_SECONDS_MAX = 300.0
+"""Between two pieces of an answer, and before the first: models that reason are silent for
+minutes."""
+
+PROVIDER_EVENT_BYTES_MAX = 4 * MIB
+"""One event of a provider's stream. The last of an answer repeats all of it."""
+
+PROVIDER_ANSWER_BYTES_PER_TOKEN = 1 * KIB
+"""Bytes of a stream for each token that was asked for: an event of one token takes up to 400."""
+
+PROVIDER_ANSWER_BYTES_MIN = 1 * MIB
+"""What a stream may have beside that."""
+
+PROVIDER_ANSWER_BYTES_MAX = 64 * MIB
+"""The longest stream of a provider, whatever was asked for."""
+
+PROVIDER_ERROR_BYTES_MAX = 256 * KIB
+"""The body of a provider's answer that is no stream: an error, or the answer to the question which
+APIs it has."""
+
+PROVIDER_CALLS_MAX = 64
+"""Tool calls in one answer of a model; the rest is dropped."""
+
+PROVIDER_NAME_CHARS_MAX = 64
+"""A tool's name, or the id of a call, as providers accept them back."""
+
+PROVIDER_REASON_CHARS_MAX = 300
+"""What is repeated of a provider's own error message."""
+
+PROVIDER_CONNECTIONS_MAX = 16
+"""Connections to one provider at once."""
+
+PROVIDER_INLINE_BYTES = 128 * KIB
+"""A longer request is written to JSON in a thread."""
 
 assert LIST_LIMIT_DEFAULT <= LIST_LIMIT_MAX <= LIST_OFFSET_MAX  # noqa: S101
 assert CHUNK_CHARS_MIN < CHUNK_CHARS_TARGET <= CHUNK_CHARS_MAX  # noqa: S101
@@ -937,3 +1014,4 @@ assert PROBE_SECONDS_MAX <= HEALTH_SECONDS_MAX < 1  # noqa: S101
 assert Limits().query_seconds_max < STUCK_SECONDS  # noqa: S101
 assert Limits().document_body_bytes_max < Limits().request_body_bytes_max  # noqa: S101
 assert Limits().document_body_bytes_max > 4 * PUSH_PART_CHARS_ZIBALDONE  # noqa: S101
+assert PROVIDER_ANSWER_BYTES_MIN + PROVIDER_EVENT_BYTES_MAX < PROVIDER_ANSWER_BYTES_MAX  # noqa: S101

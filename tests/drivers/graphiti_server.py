@@ -112,8 +112,8 @@ class GraphitiServer(MemoryServer):
             return Answer(202, b"", {"Content-Type": "application/json"})
         if asked.rpc_method == "tools/call":
             return as_event(envelope(asked, self._call(asked)), **{"mcp-session-id": session_id})
-        problem = rpc_error(asked, -32602, "Invalid request parameters")
-        return as_event(problem, **{"mcp-session-id": session_id})
+        error = rpc_error(asked, -32602, "Invalid request parameters")
+        return as_event(error, **{"mcp-session-id": session_id})
 
     def _refused(self, asked: Asked, status: int, message: str) -> Answer:
         del asked

@@ -21,6 +21,10 @@ _NAMESPACE = uuid.UUID("6b1f2f52-3a1c-5c0e-9a57-0d8f6f0a7c11")
 _HEADING = re.compile(r"^[ ]{0,3}#{1,6}[ \t]+(.+?)[ \t]*#*[ \t]*\r?$", re.MULTILINE)
 _DATED_NAME = re.compile(r"(?<!\d)(\d{4}-\d{2}-\d{2})(?!\d)")
 _TITLE_SEARCH_CHARS = 20_000
+_NAME_CHARS_MAX = TITLE_CHARS_MAX - 20
+"""The numbers of a part come after it."""
+_DESCRIPTION_CHARS_MAX = 900
+"""Zibaldone takes a thousand."""
 _TIME_KEYS = ("reference_time", "timestamp", "created_at", "created", "date")
 _TYPE_KEYS = ("capture_type", "type")
 _BREAKS = ("\n# ", "\n## ", "\n\n", "\n", " ")
@@ -156,10 +160,10 @@ def _note_of(file: LocalFile, read_ns: int, digest: str, text: str) -> Note | Le
 def _title(path: str, values: Mapping[str, Any], body: str) -> str:
     for key in ("title", "name"):
         if given := _line(values.get(key)):
-            return given[:TITLE_CHARS_MAX]
+            return given[:_NAME_CHARS_MAX]
     heading = _HEADING.search(body, 0, _TITLE_SEARCH_CHARS)
     stem = path.rpartition("/")[2].rpartition(".")[0]
-    return (_line(heading[1]) if heading else stem)[:TITLE_CHARS_MAX] or stem
+    return (_line(heading[1]) if heading else stem)[:_NAME_CHARS_MAX] or stem
 
 
 def _description(path: str, values: Mapping[str, Any]) -> str:
@@ -177,7 +181,7 @@ def _description(path: str, values: Mapping[str, Any]) -> str:
             words.append(f"{label} {value}")
     if tags := tags_of(values):
         words.append(f"tags {', '.join(tags)}")
-    return "; ".join(words)[: 2 * TITLE_CHARS_MAX]
+    return "; ".join(words)[:_DESCRIPTION_CHARS_MAX]
 
 
 def tags_of(values: Mapping[str, Any]) -> list[str]:

@@ -538,6 +538,10 @@ class JobReads(Protocol):
         """
         ...
 
+    def open_of(self, key_id: str, limit: int) -> int:
+        """How many jobs of a caller are queued or running in the namespace; at most `limit`."""
+        ...
+
 
 class QueueWrites(Protocol):
     def add(self, jobs: Iterable[NewJob]) -> list[str]:

@@ -125,7 +125,7 @@ TABLES: tuple[Table, ...] = (
         "job_key:int job_id kind state:int namespace prefix subject created_at_us:int "
         "not_before_us:int unique_key payload attempts:int crashes:int cancel_requested:int "
         "leased_until_us:int lease_owner started_at_us:int finished_at_us:int progress_done:float "
-        "progress_total:float progress_message result error",
+        "progress_total:float progress_message result error key_id",
         "job_key",
     ),
     _table(

@@ -71,7 +71,11 @@ SAMPLE_ROWS: dict[str, tuple[str, ...]] = {
 }
 """What a database in use holds, table by table, without the columns that were added later."""
 
-ADDED_LATER = {"chunking_version"}
+ADDED_LATER = {
+    ("sources", "chunking_version"),
+    ("documents", "chunking_version"),
+    ("jobs", "key_id"),
+}
 """Columns that migrations added to tables that were there, with a default."""
 
 BECAME_JOBS = {"outbox", "jobs"}
@@ -82,7 +86,7 @@ def columns(connection: apsw.Connection, table: str) -> str:
     if table == "chunk_terms":
         return "rowid, title, heading, body"
     names = connection.execute(f"SELECT name FROM pragma_table_info('{table}')")
-    return ", ".join(name for (name,) in names if name not in ADDED_LATER)
+    return ", ".join(name for (name,) in names if (table, name) not in ADDED_LATER)
 
 
 def tables(connection: apsw.Connection) -> list[str]:

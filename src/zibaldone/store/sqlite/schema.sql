@@ -178,7 +178,7 @@ CREATE TABLE jobs (
     progress_total   REAL,
     progress_message TEXT,
     result           TEXT,
-    error            TEXT,
+    error            TEXT, key_id TEXT,
     UNIQUE (namespace, job_id)
 ) STRICT;
 
@@ -284,3 +284,5 @@ CREATE TRIGGER documents_revised AFTER UPDATE OF revision ON documents BEGIN
     SELECT n.name, NEW.document_key, n.seq FROM vector_mirror_next n WHERE true
     ON CONFLICT (name, document_key) DO UPDATE SET seq = excluded.seq;
 END;
+
+CREATE INDEX jobs_open_of_keys ON jobs (namespace, key_id) WHERE key_id IS NOT NULL AND state <= 1;
