@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from zibaldone.limits import (
     FRONT_MATTER_ALIASES_MAX,
-    FRONT_MATTER_CHARS_MAX,
+    FRONT_MATTER_BLOCK_CHARS_MAX,
     FRONT_MATTER_DEPTH_MAX,
     FRONT_MATTER_VALUES_MAX,
 )
@@ -116,7 +116,7 @@ class TestBroken:
 
     def test_without_an_end(self) -> None:
         assert "no closing line" in read_front_matter("---\ntitle: a\nText").problem
-        long = "---\ntitle: " + "x" * FRONT_MATTER_CHARS_MAX + "\n---\n"
+        long = "---\ntitle: " + "x" * FRONT_MATTER_BLOCK_CHARS_MAX + "\n---\n"
         assert "does not end within" in read_front_matter(long).problem
 
     def test_bounds(self) -> None:

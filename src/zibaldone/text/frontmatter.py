@@ -16,7 +16,7 @@ import yaml
 
 from zibaldone.limits import (
     FRONT_MATTER_ALIASES_MAX,
-    FRONT_MATTER_CHARS_MAX,
+    FRONT_MATTER_BLOCK_CHARS_MAX,
     FRONT_MATTER_DEPTH_MAX,
     FRONT_MATTER_VALUES_MAX,
 )
@@ -46,14 +46,14 @@ def read_front_matter(text: str) -> FrontMatter:
     opening = _OPENING.match(text)
     if opening is None:
         return FrontMatter(body=text)
-    end = opening.end() + FRONT_MATTER_CHARS_MAX
+    end = opening.end() + FRONT_MATTER_BLOCK_CHARS_MAX
     closing = _CLOSING.search(text, opening.end(), end)
     if closing is None:
         # A rule of dashes may begin a text; a key after it says that this was meant as a block.
         if _KEY.match(text, opening.end()) is None:
             return FrontMatter(body=text)
         if len(text) > end:
-            why = f"does not end within {FRONT_MATTER_CHARS_MAX} characters"
+            why = f"does not end within {FRONT_MATTER_BLOCK_CHARS_MAX} characters"
         else:
             why = "has no closing line ---"
         return FrontMatter(body=text, problem=f"The front matter {why}.")
