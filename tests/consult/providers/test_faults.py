@@ -292,7 +292,7 @@ EVENTS = VALUES | st.builds(
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(EVENTS, max_size=6))
 def test_any_events_are_read_or_refused(events: list[Any]) -> None:
-    for reading in (ChatReading("m"), ResponseReading("m"), MessageReading("m")):
+    for reading in (ChatReading("m"), ResponseReading("m", 9), MessageReading("m")):
         try:
             for event in events:
                 reading.add(event)
