@@ -87,6 +87,13 @@ class Limits:
     namespace_bytes_max: int | None = None
     """Bytes of all these revisions as they are stored. Indexes take about three times as much."""
 
+    consult_tokens_per_day: int | None = None
+    """Tokens that one key may spend on assistants on a day of UTC, cached ones included; no bound
+    by default. A call that would pass it is refused before it is sent."""
+
+    consult_cost_per_day: float | None = None
+    """The same in money, by the prices of the assistants."""
+
     keyword_exact_chunks_max: int = 50_000
     """Up to this many chunks a keyword search ranks every chunk that contains any of the words."""
 
@@ -1001,6 +1008,73 @@ PROVIDER_CONNECTIONS_MAX = 16
 PROVIDER_INLINE_BYTES = 128 * KIB
 """A longer request is written to JSON in a thread."""
 
+CONSULT_WAIT_SECONDS = 50.0
+"""How long a call of an assistant waits for its answer; many clients give up after a minute. Then
+it answers with the id of the job, which goes on."""
+
+CONSULT_POLL_SECONDS_MAX = 50.0
+"""The longest that poll_job waits."""
+
+CONSULT_STEPS_MAX = 24
+"""Requests to a model in one turn: each may call tools. A weak model calls them for ever."""
+
+CONSULT_CALLS_MAX = 16
+"""Tool calls of one reply that are carried out; the model is told about the others."""
+
+CONSULT_TOOL_BYTES_MAX = 48 * KIB
+"""What one tool call gives to the model: some 12 000 tokens, which stay in the conversation."""
+
+CONSULT_SEARCH_HITS_DEFAULT = 8
+"""Chunks of files that a search gives to the model, unless it says how many."""
+
+CONSULT_SEARCH_HITS_MAX = 30
+"""Chunks of files that a search gives to the model at most."""
+
+CONSULT_LEASE_SECONDS = 20.0
+"""A turn whose process died is taken up by another after this time."""
+
+CONSULT_TURN_WAIT_SECONDS = 2.0
+"""How long a turn waits for another of its session before it goes back to the queue."""
+
+CONSULT_CONCURRENCY = 16
+"""Turns that run at the same time, in all processes: they wait for providers most of the time."""
+
+CONSULT_PER_KEY = 4
+"""The same for one key, in each process; its others wait in the queue."""
+
+CONSULT_KEPT_SECONDS = 7 * 86_400.0
+"""How long the answer of a turn can be asked for by the id of its job."""
+
+CONSULT_ANSWER_BYTES_MAX = 160 * KIB
+"""The text of an answer; a longer one is cut in the result, not in the session."""
+
+CONSULT_PATHS_SHOWN_MAX = 50
+"""Files that an answer names of each kind; further ones are only counted."""
+
+CONSULT_SESSION_ID_CHARS_MAX = 200
+"""The name of a session."""
+
+CONSULT_PATH_CHARS_MAX = 4_096
+"""One path of context or attachments; systems allow about as much."""
+
+CONSULT_SCHEMA_BYTES_MAX = 64 * KIB
+"""The JSON Schema of a structured answer."""
+
+CONSULT_SESSIONS_LIMIT_DEFAULT = 20
+"""Sessions in one page of a list."""
+
+CONSULT_SESSIONS_LIMIT_MAX = 100
+"""The largest such page."""
+
+CONSULT_MANY_MAX = 8
+"""Assistants that one question goes to."""
+
+CONSULT_DIFFERENCES_MAX = 20
+"""Sentences that are named as those of one assistant only."""
+
+CONSULT_COMPARED_CHARS_MAX = 20_000
+"""Of each answer, what is compared with the others: the time is quadratic."""
+
 assert LIST_LIMIT_DEFAULT <= LIST_LIMIT_MAX <= LIST_OFFSET_MAX  # noqa: S101
 assert CHUNK_CHARS_MIN < CHUNK_CHARS_TARGET <= CHUNK_CHARS_MAX  # noqa: S101
 assert CHUNK_SIZE_CHARS_MIN <= CHUNK_SIZE_CHARS_DEFAULT <= CHUNK_SIZE_CHARS_MAX  # noqa: S101
@@ -1025,3 +1099,4 @@ assert PROBE_SECONDS_MAX <= HEALTH_SECONDS_MAX < 1  # noqa: S101
 assert Limits().query_seconds_max < STUCK_SECONDS  # noqa: S101
 assert Limits().document_body_bytes_max < Limits().request_body_bytes_max  # noqa: S101
 assert PROVIDER_ANSWER_BYTES_MIN + PROVIDER_EVENT_BYTES_MAX < PROVIDER_ANSWER_BYTES_MAX  # noqa: S101
+assert CONSULT_ANSWER_BYTES_MAX < JOB_RESULT_BYTES_MAX  # noqa: S101
