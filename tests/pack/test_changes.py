@@ -91,6 +91,7 @@ class TestCounts:
 
     def test_counts_outlive_a_process(self, project: Project, tmp_path: Path) -> None:
         cache = tmp_path / "data" / CACHE_FILE
+        cache.parent.mkdir()
         for number in range(5):
             project.words(f"sub/{number}.txt", 5)
         project.write("logo.png", b"\0")

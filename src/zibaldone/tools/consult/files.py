@@ -17,7 +17,6 @@ from zibaldone.limits import (
     PACK_FILES_MAX,
     PACK_INSTRUCTIONS_CHARS_MAX,
     PACK_REPORT_FILES_MAX,
-    SESSION_ID_CHARS_MAX,
 )
 from zibaldone.model.assistant import Assistant
 from zibaldone.model.consult import Place
@@ -40,7 +39,6 @@ class PreviewPack(Arguments):
     attachments: Paths = []
     priority_context: Paths = []
     assistant: AssistantName | None = None
-    session_id: str | None = Field(None, max_length=SESSION_ID_CHARS_MAX)
     instructions: str = Field("", max_length=PACK_INSTRUCTIONS_CHARS_MAX)
     with_messages: bool = False
 
@@ -89,7 +87,6 @@ class PreviewTokens(TypedDict):
 
 class PackPreview(TypedDict):
     assistant: str
-    session_id: str | None
     encoding: str
     rewritten: bool
     rewrite_reason: str
@@ -135,7 +132,6 @@ async def handle_preview(call: Call, given: PreviewPack) -> PackPreview:
     packed = await _build(call, assistant, None, ask)
     return {
         "assistant": assistant.name,
-        "session_id": given.session_id,
         "encoding": encoding_of(assistant),
         "rewritten": packed.is_rewritten,
         "rewrite_reason": packed.rewrite_reason,
@@ -166,9 +162,7 @@ async def handle_preview(call: Call, given: PreviewPack) -> PackPreview:
     }
 
 
-async def _build(
-    call: Call, assistant: Assistant, state: SessionState | None, ask: Ask
-) -> Packed:
+async def _build(call: Call, assistant: Assistant, state: SessionState | None, ask: Ask) -> Packed:
     """Build in a thread, one for each caller; it stops when the call does."""
     counts = call.runtime.counts
 
