@@ -44,7 +44,7 @@ class History:
         for _ in range(self.random.randrange(4)):
             self._edit()
         self.now_s += self.random.choice((1, 10, 1_000))
-        context = (".",)
+        context: tuple[str, ...] = (".",)
         if self.random.random() < 0.3:
             context = (*self.random.sample(["a", "b", "c"], 2),)
             context = (*(name for name in context if (self.project.root / name).is_dir()),)

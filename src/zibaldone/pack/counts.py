@@ -41,7 +41,7 @@ class Counts:
 
     def of(self, file: FoundFile, counter: TokenCounter, *, is_redacted: bool) -> Counted:
         """What the file holds. It is read unless that is known for its size and mtime."""
-        key = f"{counter.encoding}{'-redacted' if is_redacted else ''}"
+        key = counting_key(counter, is_redacted=is_redacted)
         counted = file.counted.get(key)
         if counted is None:
             counted = self._known(file, key, counter) or self._count(
@@ -101,6 +101,11 @@ class Counts:
         file.counted[key] = counted
         self._is_changed = True
         return counted
+
+
+def counting_key(counter: TokenCounter, *, is_redacted: bool) -> str:
+    """The way of counting, in `FoundFile.counted`."""
+    return f"{counter.encoding}-redacted" if is_redacted else counter.encoding
 
 
 def _stored(counted: Counted) -> list[Any]:

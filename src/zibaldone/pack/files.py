@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from zibaldone.limits import PACK_FILE_BYTES_MAX, PACK_READ_TRIES_MAX, PACK_UNDECODABLE_SHARE_MAX
+from zibaldone.model.consult import PlacedFile
 from zibaldone.text.secrets import redact
 
 NOT_REGULAR = "not a regular file"
@@ -60,6 +61,8 @@ class FoundFile:
     """Why it is left out, as far as that can be seen without reading it."""
     counted: dict[str, Counted] = field(default_factory=dict)
     """By way of counting."""
+    unchanged: tuple[Counted, PlacedFile] | None = None
+    """How it is reported when it is unchanged; most files are, in most turns."""
 
 
 @dataclass(frozen=True, slots=True)
