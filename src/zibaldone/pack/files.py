@@ -18,7 +18,7 @@ NOT_REGULAR = "not a regular file"
 BINARY = "binary"
 TOO_LARGE = f"larger than {PACK_FILE_BYTES_MAX} bytes"
 
-_FLAGS = (
+READ_FLAGS = (
     os.O_RDONLY
     | getattr(os, "O_NOFOLLOW", 0)
     | getattr(os, "O_NONBLOCK", 0)
@@ -148,7 +148,7 @@ def _read(path: str) -> tuple[bytes, os.stat_result]:
 
 def _open(path: str) -> int:
     try:
-        return os.open(path, _FLAGS)
+        return os.open(path, READ_FLAGS)
     except OSError as problem:
         if problem.errno == errno.ELOOP:
             raise LeftOut("a symbolic link") from None
