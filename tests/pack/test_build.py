@@ -445,7 +445,8 @@ class TestPeers:
         project.write(".zibaldoneignore", "secrets/\n")
         project.write("secrets/a.txt", "a\n")
         for field in ("context", "attachments", "priority_context"):
-            packed = build(project.assistant(), None, Ask(**{field: ("secrets",)}))
+            given: dict[str, Any] = {field: ("secrets",)}
+            packed = build(project.assistant(), None, Ask(**given))
             assert counted(packed) == {"left_out": 1}
 
 
