@@ -19,15 +19,35 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import apsw
+import numpy as np
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from benchmarks.report import percentile
-from benchmarks.search import DIMENSIONS, Corpus, Known, Measured, Tools, filled, measure_ours
+from benchmarks.search import (
+    DIMENSIONS,
+    PER_DOCUMENT,
+    TAGS,
+    Corpus,
+    Known,
+    Measured,
+    Tools,
+    by_vector,
+    exact,
+    filled,
+    measure_ours,
+    recall,
+    row_of,
+    timed,
+)
+from zibaldone.access.principal import LOCAL
 from zibaldone.limits import Limits
 from zibaldone.store.open import DATABASE_NAME, open_store, store_url
 
@@ -76,20 +96,19 @@ def _compare(chunks: int, corpus: Corpus, embedded: str, postgres: str) -> None:
     for engine, url in (("embedded", embedded), ("PostgreSQL", postgres)):
         tools = Tools(url, corpus)
         measured = [_by_tool(tools, engine, *way) for way in _ways(chunks)]
-        tools.close()
         for found in measured:
             print(found.row(chunks), flush=True)
+        if engine == "PostgreSQL":
+            _report_floors(tools, postgres, chunks)
+        tools.close()
         pairs.append([*measured, *measure_ours(url, corpus, engine)])
-    floor = _bare_select(postgres)
-    print(floor.row(chunks), flush=True)
+        _report_filters(url, corpus, engine)
     for ours, theirs in zip(*pairs, strict=True):
         what = ours.name.partition(": ")[2]
         print(
             f"{chunks:,} {what}: PostgreSQL / embedded {theirs.p50_ms / ours.p50_ms:.2f} (p50), "
             f"{theirs.p95_ms / ours.p95_ms:.2f} (p95)"
         )
-    got = next(found for found in pairs[1] if found.name.endswith("get_document"))
-    print(f"{chunks:,} get_document / a bare SELECT: {got.p50_ms / floor.p50_ms:.2f} (p50)")
 
 
 Way = tuple[str, str, Callable[[int], dict[str, Any]]]
@@ -129,8 +148,8 @@ def _by_tool(
     if tool == "get_document":
         _require_documents(tools)
     ask = tools.ask(tool, arguments)
-    for number in range(10):
-        ask(number)
+    for number in range(10 if tool == "upload_document" else _WRITES):
+        ask(number)  # what is read was read before: a first read is one of the disk
     taken_ms = []
     for number in range(_WRITES):
         started_s = time.perf_counter()
@@ -150,22 +169,87 @@ def _require_documents(tools: Tools) -> None:
         create(number)
 
 
-def _bare_select(url: str) -> Measured:
-    """The floor of `get_document`: the row and its body by key, over one connection."""
+def _report_floors(tools: Tools, url: str, chunks: int) -> None:
+    """`get_document` beside what it is made of, in turns, so that a busy moment hits all alike.
+
+    The floor is the row and its body by key over one connection, as psycopg does it by itself: no
+    transaction, no settings for row-level security, no deadline. The same in a thread is what an
+    event loop cannot do without.
+    """
     sql = (
-        "SELECT d.*, b.body FROM zibaldone.documents d JOIN zibaldone.bodies b USING (document_key)"
-        " WHERE d.namespace = 'default' AND d.document_id = %s"
+        b"SELECT d.*, b.body FROM zibaldone.documents d JOIN zibaldone.bodies b "
+        b"USING (document_key) WHERE d.namespace = 'default' AND d.document_id = %s"
     )
-    taken_ms = []
-    with psycopg.connect(url, autocommit=True) as raw:
+    get = tools.ask("get_document", lambda n: {"path": f"bench/{n % 100}", "related": False})
+    loop, store = tools.loop, tools.runtime.store
+    with (
+        psycopg.connect(url, autocommit=True) as raw,
+        ThreadPoolExecutor(1) as thread,
+    ):
         raw.execute("SET zibaldone.namespace = 'default'")
-        for number in range(_WRITES + 10):
-            started_s = time.perf_counter()
-            row = raw.execute(sql, (f"bench/{number % 100}",)).fetchone()
-            taken_ms.append((time.perf_counter() - started_s) * 1000)
-            assert row is not None
-    taken_ms = sorted(taken_ms[10:])
-    return Measured("bare SELECT", percentile(taken_ms, 50), percentile(taken_ms, 95))
+
+        def select(number: int) -> object:
+            return raw.execute(sql, (f"bench/{number % 100}",)).fetchone()
+
+        def peek(number: int) -> object:
+            return loop.run_until_complete(
+                store.read(
+                    LOCAL.tenant,
+                    lambda reader: reader.documents.peek(f"bench/{number % 100}", 500),
+                    is_small=True,
+                )
+            )
+
+        def in_thread(work: Callable[[int], object], number: int) -> object:
+            return loop.run_until_complete(loop.run_in_executor(thread, work, number))
+
+        ways: dict[str, Callable[[int], object]] = {
+            "a bare SELECT": select,
+            "nothing, in a thread": partial(in_thread, lambda _: None),
+            "a bare SELECT in a thread": partial(in_thread, select),
+            "Store.read of the same": peek,
+            "get_document": get,
+        }
+        taken_ms: dict[str, list[float]] = {name: [] for name in ways}
+        for number in range(-50, 10 * _WRITES):
+            for name, way in ways.items():
+                started_s = time.perf_counter()
+                way(number)
+                if number >= 0:
+                    taken_ms[name].append((time.perf_counter() - started_s) * 1_000)
+    floor = sorted(taken_ms["a bare SELECT"])
+    for name, values in taken_ms.items():
+        values.sort()
+        times = ", ".join(f"p{at} {percentile(values, at):.3f}" for at in (10, 50, 95))
+        ratios = ", ".join(
+            f"{percentile(values, at) / percentile(floor, at):.2f}" for at in (10, 50)
+        )
+        print(
+            f"{chunks:,} {name}: {times} ms; against a bare SELECT {ratios} (p10, p50)", flush=True
+        )
+
+
+_SHARES = (1, 2, 4, 10)
+"""Tags, each of which is on a twentieth of the documents."""
+_FILTERED_QUERIES = 30
+
+
+def _report_filters(url: str, corpus: Corpus, engine: str) -> None:
+    """Vector search under filters that leave more and more."""
+    few = Corpus(
+        corpus.vectors, corpus.queries[:_FILTERED_QUERIES], corpus.texts[:_FILTERED_QUERIES]
+    )
+    tools = Tools(url, few)
+    tools.loop.run_until_complete(tools.runtime.store.prepare_model(Known.identity))
+    tag_of_row = np.arange(len(few.vectors)) // PER_DOCUMENT % TAGS
+    for tags in _SHARES:
+        name = f"{engine}: rag.search_vector, {100 * tags // TAGS} % filter"
+        arguments = by_vector(few, {"tags_any": [f"t{tag}" for tag in range(tags)]})
+        found, answers = timed(name, tools.ask("rag.search_vector", arguments), len(few.queries))
+        hits = [{row_of(hit["chunk_id"]) for hit in one["results"]} for one in answers]
+        right = exact(few, tag_of_row < tags)
+        print(replace(found, recall=recall(hits, right)).row(len(few.vectors)), flush=True)
+    tools.close()
 
 
 def _postgres_filled(server: str, folder: Path, corpus: Corpus) -> str:

@@ -159,7 +159,8 @@ class Transaction:
         self._begun = False
         self._finished = False
         self._lock = threading.Lock()
-        self._over = threading.Event()
+        self._is_over = False
+        self._over: threading.Event | None = None
         self._cancelling: threading.Thread | None = None
 
     @property
@@ -261,9 +262,10 @@ class Transaction:
     def cancel(self) -> None:
         """Interrupt what runs; the connection is not used again."""
         with self._lock:
-            if self._over.is_set() or self._cancelling is not None:
+            if self._is_over or self._cancelling is not None:
                 return
             self._deadline_s = 0.0
+            self._over = threading.Event()
             self._cancelling = threading.Thread(
                 target=_cancel, args=(self._raw, self._over), name="zibaldone-cancel", daemon=True
             )
@@ -272,7 +274,9 @@ class Transaction:
     def end(self) -> bool:
         """Nobody cancels it from here on. False: somebody did, so its connection is spent."""
         with self._lock:
-            self._over.set()
+            self._is_over = True
+            if self._over is not None:
+                self._over.set()
         if self._cancelling is None:
             return True
         self._cancelling.join()
@@ -286,13 +290,13 @@ def timeout_statement(seconds_max: float) -> Statement:
 def settings_statement(settings: Mapping[str, str], *more: str) -> Statement:
     """Settings of the server for the length of a transaction, in one statement.
 
-    `more`: further calls of set_config.
+    Their names are ours, their values may be a caller's. `more`: further calls of set_config.
     """
     calls = list(more)
     values: dict[str, str] = {}
     for number, (name, value) in enumerate(settings.items()):
-        calls.append(f"set_config(%(name{number})s, %(value{number})s, true)")
-        values |= {f"name{number}": name, f"value{number}": value}
+        calls.append(f"set_config('{name}', %(value{number})s, true)")
+        values[f"value{number}"] = value
     return f"SELECT {', '.join(calls)}", values
 
 

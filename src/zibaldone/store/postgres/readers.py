@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import psycopg
@@ -27,10 +28,10 @@ T = TypeVar("T")
 
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
-_PLANS = {"plan_cache_mode": "force_custom_plan"}
+_PLANS = "force_custom_plan"
 """What is best depends on the values: on the size of a range, on the filter."""
 
-_PLANS_OF_SMALL = {"plan_cache_mode": "force_generic_plan"}
+_PLANS_OF_SMALL = "force_generic_plan"
 """What goes by a key, or by the order of an index, is planned once for all values. That takes
 longer than finding a row."""
 
@@ -55,7 +56,7 @@ class Readers:
     ) -> T:
         """`settings` are those of the transaction; see `scopes.py`. `is_small`: mostly it is one
         statement that reads a few rows by an index."""
-        given = _Settings(settings, seconds_max, is_small)
+        given = _Given(settings, seconds_max, is_small)
 
         def run_in_thread(task: Task[T]) -> T:
             if task.is_abandoned:
@@ -82,7 +83,7 @@ class Readers:
         self,
         task: Task[T],
         work: Callable[[Transaction], T],
-        given: _Settings,
+        given: _Given,
     ) -> T:
         address = self._connections.address
         for fresh in (False, True):
@@ -103,7 +104,7 @@ class Readers:
         raw: Raw,
         task: Task[T],
         work: Callable[[Transaction], T],
-        given: _Settings,
+        given: _Given,
     ) -> T:
         if given.is_small:
             with suppress(SecondStatementError):
@@ -112,7 +113,7 @@ class Readers:
         return self._read_once(raw, task, work, given)
 
     def _read_once(
-        self, raw: Raw, task: Task[T], work: Callable[[Transaction], T], given: _Settings
+        self, raw: Raw, task: Task[T], work: Callable[[Transaction], T], given: _Given
     ) -> T:
         transaction = given.begin(raw)
         self._watchdog.watch(transaction)
@@ -129,25 +130,33 @@ class Readers:
                 raw.close()
 
 
-class _Settings:
-    """What a read was given, as the beginnings of its transaction."""
+class _Given:
+    """What a read was given."""
+
+    __slots__ = ("_seconds_max", "_settings", "is_small")
 
     def __init__(self, settings: Mapping[str, str], seconds_max: float, is_small: bool) -> None:
-        self.is_small = is_small
+        self._settings = tuple(settings.items())
         self._seconds_max = seconds_max
-        timeout = {"statement_timeout": str(max(1, int(seconds_max * 1_000)))}
-        self._several = {**settings, **timeout, **_PLANS}
-        self._single = {**settings, **timeout, **_PLANS_OF_SMALL}
+        self.is_small = is_small
 
     def begin(self, raw: Raw) -> Transaction:
+        timeout_ms = max(1, int(self._seconds_max * 1_000))
         return Transaction(
             raw,
-            _preamble(self._several),
+            _preamble(self._settings, timeout_ms, _PLANS),
             is_write=False,
             seconds_max=self._seconds_max,
-            single=_preamble(self._single) if self.is_small else None,
+            single=(
+                _preamble(self._settings, timeout_ms, _PLANS_OF_SMALL) if self.is_small else None
+            ),
         )
 
 
-def _preamble(settings: Mapping[str, str]) -> tuple[Statement, Statement]:
-    return (BEGIN, None), settings_statement(settings)
+@lru_cache(1_000)
+def _preamble(
+    settings: tuple[tuple[str, str], ...], timeout_ms: int, plans: str
+) -> tuple[Statement, Statement]:
+    return (BEGIN, None), settings_statement(
+        {**dict(settings), "statement_timeout": str(timeout_ms), "plan_cache_mode": plans}
+    )

@@ -32,6 +32,11 @@ _COMPARED_MAX = 50_000
 """Up to about this many vectors, all that pass the filter are compared, some 50 ms: nothing is
 missed."""
 
+_COMPARED_OF_MANY_MAX = 250_000
+_SHARE_MAX = 0.25
+"""So many are compared if they are no more than this share of all: the index would give too much
+that does not pass, and miss much of what does."""
+
 _LIST_MIN = 200
 _LIST_MAX = 1_000
 """What the index keeps in mind on its way (`hnsw.ef_search`): ten times what is asked for, and as
@@ -56,6 +61,10 @@ class _Model:
     chunks: int
     """How many the namespace has, about; the same for the next."""
     documents: int
+
+    @property
+    def compared_max(self) -> int:
+        return max(_COMPARED_MAX, min(_COMPARED_OF_MANY_MAX, int(_SHARE_MAX * self.chunks)))
 
     def statement(self, name: str, values: dict[str, Any]) -> str:
         """With numbers and names that no placeholder can stand for."""
@@ -93,14 +102,15 @@ class Vectors:
         self, model: _Model, vector: VectorRows, k: int, values: dict[str, Any], *, has_all: bool
     ) -> list[Scored] | None:
         """None: there are too many."""
-        if model.chunks > _COMPARED_MAX:
+        vectors_max = model.compared_max
+        if model.chunks > vectors_max:
             if has_all:
                 return None
             per_document = model.chunks / max(1, model.documents)
             expected = expected_documents(self._transaction, values) * per_document
-            if expected > _TRIED_MAX * _COMPARED_MAX:
+            if expected > max(_TRIED_MAX * _COMPARED_MAX, vectors_max):
                 return None
-        return self._of_few(model, vector, k, values, vectors_max=_COMPARED_MAX)
+        return self._of_few(model, vector, k, values, vectors_max=vectors_max)
 
     def _of_few(
         self,
