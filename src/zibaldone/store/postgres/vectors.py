@@ -39,7 +39,8 @@ that does not pass, and miss much of what does."""
 
 _LIST_MIN = 200
 _LIST_MAX = 1_000
-"""What the index keeps in mind on its way (`hnsw.ef_search`): ten times what is asked for, and as
+_LIST_TIMES = 5
+"""What the index keeps in mind on its way (`hnsw.ef_search`): five times what is asked for, and as
 much as it can where a filter drops most of it."""
 
 _TRIED_MAX = 4
@@ -82,6 +83,7 @@ class Vectors:
     def __init__(self, transaction: Transaction, tenant: Tenant) -> None:
         self._transaction = transaction
         self._tenant = tenant
+        self._models: dict[str, _Model | None] = {}
 
     def search(
         self, identity: str, vector: VectorRows, k: int, wanted: Filter = NO_FILTER
@@ -133,7 +135,7 @@ class Vectors:
     def _by_index(
         self, model: _Model, vector: VectorRows, k: int, values: dict[str, Any], *, has_all: bool
     ) -> list[Scored]:
-        listed = max(_LIST_MIN, min(10 * k, _LIST_MAX)) if has_all else _LIST_MAX
+        listed = max(_LIST_MIN, min(_LIST_TIMES * k, _LIST_MAX)) if has_all else _LIST_MAX
         settings = {
             "hnsw.iterative_scan": "strict_order",
             "hnsw.ef_search": str(listed),
@@ -195,9 +197,11 @@ class Vectors:
         return unmirrored(self._transaction, self._tenant, name, limit)
 
     def _model(self, identity: str) -> _Model | None:
-        values = {"identity": identity, "namespace": self._tenant.namespace}
-        row = self._transaction.row(_SQL["model"], values)
-        return None if row is None else _Model(*row)
+        if identity not in self._models:
+            values = {"identity": identity, "namespace": self._tenant.namespace}
+            row = self._transaction.row(_SQL["model"], values)
+            self._models[identity] = None if row is None else _Model(*row)
+        return self._models[identity]
 
 
 def as_text(vector: VectorRows) -> str:
