@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import random
 import struct
 import sys
@@ -36,6 +37,7 @@ from benchmarks.search import (
     PER_DOCUMENT,
     TAGS,
     Corpus,
+    K,
     Known,
     Measured,
     Tools,
@@ -47,6 +49,7 @@ from benchmarks.search import (
     row_of,
     timed,
 )
+from benchmarks.servers.process import PostgresProcesses
 from zibaldone.access.principal import LOCAL
 from zibaldone.limits import Limits
 from zibaldone.store.open import DATABASE_NAME, open_store, store_url
@@ -89,6 +92,7 @@ def main() -> None:
             url = _postgres_filled(given.postgres, folder, corpus)
             _compare(chunks, corpus, store_url(folder), url)
             _report_sizes(url, chunks)
+    print(f"load of the machine: {', '.join(f'{load:.1f}' for load in os.getloadavg())}")
 
 
 def _compare(chunks: int, corpus: Corpus, embedded: str, postgres: str) -> None:
@@ -103,6 +107,7 @@ def _compare(chunks: int, corpus: Corpus, embedded: str, postgres: str) -> None:
         tools.close()
         pairs.append([*measured, *measure_ours(url, corpus, engine)])
         _report_filters(url, corpus, engine)
+    _report_cpu(postgres, corpus)
     for ours, theirs in zip(*pairs, strict=True):
         what = ours.name.partition(": ")[2]
         print(
@@ -227,6 +232,37 @@ def _report_floors(tools: Tools, url: str, chunks: int) -> None:
         print(
             f"{chunks:,} {name}: {times} ms; against a bare SELECT {ratios} (p10, p50)", flush=True
         )
+
+
+def _report_cpu(url: str, corpus: Corpus) -> None:
+    """CPU of calls, ours and the server's: what they take where nothing else runs, at least."""
+    tools, postgres = Tools(url, corpus), PostgresProcesses(url)
+    chunks, count = len(corpus.vectors), len(corpus.queries)
+    lists = next(arguments for _, tool, arguments in _ways(chunks) if tool == "list_documents")
+
+    def by_text(number: int) -> dict[str, Any]:
+        return {"query": corpus.texts[number % count], "k": K}
+
+    ways: dict[str, Callable[[int], dict[str, Any]]] = {
+        "list_documents": lists,
+        "rag.search_vector": lambda number: by_vector(corpus, {})(number % count),
+        "rag.search_fts": by_text,
+        "rag.search_hybrid": by_text,
+    }
+    for tool, arguments in ways.items():
+        ask, taken_ms = tools.ask(tool, arguments), []
+        for number in range(-min(10, count), count):
+            theirs_s = postgres.cpu_seconds()
+            ours_s = time.process_time()
+            ask(number % count)
+            ours_s = time.process_time() - ours_s
+            theirs_s = postgres.cpu_seconds() - theirs_s
+            if number >= 0:
+                taken_ms.append((ours_s + theirs_s) * 1_000)
+        taken_ms.sort()
+        p50, p95 = percentile(taken_ms, 50), percentile(taken_ms, 95)
+        print(f"{chunks:,} {tool}: CPU p50 {p50:.2f}, p95 {p95:.2f} ms", flush=True)
+    tools.close()
 
 
 _SHARES = (1, 2, 4, 10)

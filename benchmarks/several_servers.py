@@ -18,17 +18,15 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
-import psutil
-import psycopg
 
 from benchmarks.load import fetch, request, spread_all
 from benchmarks.report import paired_ratio
-from benchmarks.servers.process import ServerProcess, zibaldone
+from benchmarks.servers.process import PostgresProcesses, ServerProcess, zibaldone
 from benchmarks.writes import text
 
 SERVERS = (1, 2, 4)
@@ -148,27 +146,6 @@ def _row(what: str, count: int, rounds: Sequence[Round], alone: Sequence[Round])
         f"{median('p95_ms'):.1f} | {median('servers'):.2f} | {median('postgres'):.2f} | "
         f"{median('client'):.2f} |"
     )
-
-
-class PostgresProcesses:
-    """All processes of a PostgreSQL that runs on this machine; of another, nothing is counted."""
-
-    def __init__(self, url: str) -> None:
-        with psycopg.connect(url) as raw, suppress(psutil.Error):
-            parent = psutil.Process(raw.info.backend_pid).parent()
-            self._parent = parent if parent is not None and parent.name() == "postgres" else None
-
-    def cpu_seconds(self) -> float:
-        """Processes that have ended are counted by their parent."""
-        if self._parent is None:
-            return 0.0
-        own = self._parent.cpu_times()
-        total = own.children_user + own.children_system
-        for process in (self._parent, *self._parent.children()):
-            with suppress(psutil.Error):
-                times = process.cpu_times()
-                total += times.user + times.system
-        return total
 
 
 if __name__ == "__main__":
