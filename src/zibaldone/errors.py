@@ -13,12 +13,14 @@
     │   ├── Conflict                      CONFLICT                409
     │   ├── Ambiguous                     AMBIGUOUS               409
     │   ├── NotFoundInContent             NOT_FOUND_IN_CONTENT    409
+    │   ├── SessionFull                   SESSION_FULL            409
     │   ├── PayloadTooLarge               PAYLOAD_TOO_LARGE       413
     │   ├── UrlTooLong                    URL_TOO_LONG            414
     │   ├── MisdirectedRequest            MISDIRECTED_REQUEST     421
     │   ├── LimitExceeded                 LIMIT_EXCEEDED          422
     │   ├── TooManyRequests               TOO_MANY_REQUESTS       429
     │   │   └── RateLimited               RATE_LIMITED            429
+    │   ├── BudgetExceeded                BUDGET_EXCEEDED         429
     │   ├── QuotaExceeded                 QUOTA_EXCEEDED          507
     │   ├── HeadersTooLarge               HEADERS_TOO_LARGE       431
     │   └── ResponseTooLarge              RESPONSE_TOO_LARGE      422
@@ -33,6 +35,9 @@
     │   ├── ShuttingDown                  SHUTTING_DOWN           503
     │   ├── IssuerUnavailable             ISSUER_UNAVAILABLE      503
     │   ├── SourceUnavailable             SOURCE_UNAVAILABLE      503
+    │   ├── ProviderRefused               PROVIDER_REFUSED        502
+    │   ├── ProviderBusy                  PROVIDER_BUSY           503
+    │   ├── ProviderUnavailable           PROVIDER_UNAVAILABLE    503
     │   ├── StorageUnavailable            STORAGE_UNAVAILABLE     503
     │   ├── StorageFull                   STORAGE_FULL            507
     │   ├── StorageReadOnly               STORAGE_READ_ONLY       503
@@ -131,6 +136,13 @@ class NotFoundInContent(RequestError):
     status = 409
 
 
+class SessionFull(RequestError):
+    """What is to be sent no longer fits into the assistant's context window."""
+
+    code = "SESSION_FULL"
+    status = 409
+
+
 class PayloadTooLarge(RequestError):
     code = "PAYLOAD_TOO_LARGE"
     status = 413
@@ -167,6 +179,13 @@ class RateLimited(TooManyRequests):
     """The key has used up its requests of this minute."""
 
     code = "RATE_LIMITED"
+
+
+class BudgetExceeded(RequestError):
+    """The key has used up what it may spend on assistants today; nothing was sent."""
+
+    code = "BUDGET_EXCEEDED"
+    status = 429
 
 
 class QuotaExceeded(RequestError):
@@ -240,6 +259,27 @@ class SourceUnavailable(ServiceError):
     """A database that rows are pulled from cannot be used now, or refuses us."""
 
     code = "SOURCE_UNAVAILABLE"
+    status = 503
+
+
+class ProviderRefused(ServiceError):
+    """The provider of a model refuses the request; the same one would be refused again."""
+
+    code = "PROVIDER_REFUSED"
+    status = 502
+
+
+class ProviderBusy(ServiceError):
+    """The provider of a model asks for a pause, longer than a call can wait."""
+
+    code = "PROVIDER_BUSY"
+    status = 503
+
+
+class ProviderUnavailable(ServiceError):
+    """The provider of a model cannot be reached, or its answer is not complete."""
+
+    code = "PROVIDER_UNAVAILABLE"
     status = 503
 
 

@@ -87,6 +87,13 @@ class Limits:
     namespace_bytes_max: int | None = None
     """Bytes of all these revisions as they are stored. Indexes take about three times as much."""
 
+    consult_tokens_per_day: int | None = None
+    """Tokens that one key may spend on assistants on a day of UTC, cached ones included; no bound
+    by default. A call that would pass it is refused before it is sent."""
+
+    consult_cost_per_day: float | None = None
+    """The same in money, by the prices of the assistants."""
+
     keyword_exact_chunks_max: int = 50_000
     """Up to this many chunks a keyword search ranks every chunk that contains any of the words."""
 
@@ -461,6 +468,12 @@ JOB_RESULT_BYTES_MAX = 256 * KIB
 
 JOB_ERROR_CHARS_MAX = 500
 """What is kept of the reason why a job failed."""
+
+JOBS_OPEN_PER_KEY_MAX = 100
+"""Jobs of one caller, MCP tasks among them, that are queued or running; more are refused."""
+
+TASK_POLL_MS = 1_000
+"""How often a client is asked to look after its MCP task."""
 
 TASK_PAUSE_SECONDS_MIN = 1.0
 """Before a background task that died is started again; doubled each time it dies again soon."""
@@ -855,6 +868,213 @@ LIVE_RETRY_SECONDS_MAX = 60.0
 LIVE_LATE_SECONDS = 60.0
 """A live source that is further behind is late: `/health` is degraded."""
 
+ASSISTANTS_MAX = 32
+"""Assistants in the settings: each is a tool that every client's model reads."""
+
+ASSISTANT_NAME_CHARS_MAX = 40
+"""The name of an assistant: hosts allow 64 characters for chat_with_<name>, with a prefix."""
+
+ASSISTANT_TEXT_CHARS_MAX = 2_000
+"""One text in the definition of an assistant, such as its URL or a folder."""
+
+ASSISTANT_ROOTS_MAX = 100
+"""Folders that one assistant may read."""
+
+ASSISTANT_CONTEXT_TOKENS_MAX = 100_000_000
+"""The largest context window that can be configured."""
+
+ASSISTANT_PRICE_MAX = 1e9
+"""The highest price per million tokens that can be configured: some currencies are small."""
+
+ASSISTANT_CACHE_SECONDS_MAX = 30 * 86_400
+"""The longest life of a provider's prompt cache that can be configured."""
+
+ASSISTANT_SECONDS_MAX = 86_400
+"""The longest time for one turn that can be configured."""
+
+PACK_PATHS_MAX = 1_000
+"""Paths that one call names, folders and files."""
+
+PACK_PATH_CHARS_MAX = 4_096
+"""One such path; file systems allow no longer one."""
+
+PACK_ENTRIES_MAX = 100_000
+"""Files and folders that one call looks at, about a second. Ignored folders are not looked into."""
+
+PACK_FILES_MAX = 20_000
+"""Files of one call. A store takes 10 000, and no window holds another 10 000."""
+
+PACK_STORE_FILES_MAX = 10_000
+"""Files of one call that do not fit into the prompt, attachments included; a hosted vector store
+has the same limit."""
+
+PACK_FILE_BYTES_MAX = 2 * MIB
+"""A larger file is left out: half a million tokens, and nobody writes such a source by hand."""
+
+PACK_BYTES_MAX = 256 * MIB
+"""Text of one call. Counting takes about ten seconds for so much, the first time."""
+
+PACK_SETTLE_SECONDS = 2.0
+"""A file whose mtime is younger is compared by its content next time: another edit within the same
+tick of the file system's clock leaves size and mtime as they are. FAT has ticks of two seconds."""
+
+PACK_READ_TRIES_MAX = 3
+"""How often a file is read again because it changed meanwhile."""
+
+PACK_UNDECODABLE_SHARE_MAX = 0.1
+"""A text with a larger share of bytes that are not UTF-8 counts as binary."""
+
+PACK_CACHE_FILES_MAX = 50_000
+"""Files whose tokens are remembered, about 300 bytes each."""
+
+PACK_COUNT_SLICE_CHARS = 32_768
+"""Characters whose tokens are counted at once, two milliseconds in which no other thread runs."""
+
+PACK_IGNORE_BYTES_MAX = 256 * KIB
+"""Of one .gitignore or .zibaldoneignore."""
+
+PACK_IGNORE_LINES_MAX = 5_000
+"""Of one .gitignore or .zibaldoneignore."""
+
+PACK_IGNORE_WILDCARDS_MAX = 3
+"""Asterisks in one part of a pattern; matching takes the power of their number."""
+
+PACK_INLINE_SHARE = 0.75
+"""Room for files in the prompt: this share of what the answer leaves of the window."""
+
+PACK_TREE_SHARE = 0.1
+"""The tree of all files may take this share; beyond it, folders are shown by their counts."""
+
+PACK_NAMES_MAX = 200
+"""Files listed by name in one line of a prompt; further ones are counted."""
+
+PACK_STALE_SHARE_MAX = 0.5
+"""When this share of the files' text in a conversation is out of date, it is written anew."""
+
+PACK_STALE_IDLE_SHARE_MAX = 0.05
+"""The same once the provider's cache has expired: then it costs nothing."""
+
+PACK_STALE_TOKENS_MIN = 1_024
+"""Less than this is not worth it: providers cache no shorter prompt."""
+
+PACK_INSTRUCTIONS_CHARS_MAX = 400_000
+"""Instructions of one turn."""
+
+PROVIDER_TRIES_MAX = 4
+"""Requests to a provider for one answer, if it is busy, fails or cannot be reached. None is sent
+again after the first byte of an answer: it may have been paid for."""
+
+PROVIDER_PAUSE_SECONDS = 0.5
+"""Before the second of them; it doubles each time, unless the provider names another."""
+
+PROVIDER_RETRY_AFTER_SECONDS_MAX = 30.0
+"""The longest pause that a call waits for a provider. With a longer one it ends: PROVIDER_BUSY."""
+
+PROVIDER_CONNECT_SECONDS_MAX = 10.0
+"""Opening a connection to a provider."""
+
+PROVIDER_IDLE_SECONDS_MAX = 300.0
+"""Between two pieces of an answer, and before the first: models that reason are silent for
+minutes."""
+
+PROVIDER_EVENT_BYTES_MAX = 4 * MIB
+"""One event of a provider's stream. The last of an answer repeats all of it."""
+
+PROVIDER_ANSWER_BYTES_PER_TOKEN = 1 * KIB
+"""Bytes of a stream for each token that was asked for: an event of one token takes up to 400."""
+
+PROVIDER_ANSWER_BYTES_MIN = 1 * MIB
+"""What a stream may have beside that."""
+
+PROVIDER_ANSWER_BYTES_MAX = 64 * MIB
+"""The longest stream of a provider, whatever was asked for."""
+
+PROVIDER_ERROR_BYTES_MAX = 256 * KIB
+"""The body of a provider's answer that is no stream: an error, or the answer to the question which
+APIs it has."""
+
+PROVIDER_CALLS_MAX = 64
+"""Tool calls in one answer of a model; the rest is dropped."""
+
+PROVIDER_NAME_CHARS_MAX = 64
+"""A tool's name, or the id of a call, as providers accept them back."""
+
+PROVIDER_REASON_CHARS_MAX = 300
+"""What is repeated of a provider's own error message."""
+
+PROVIDER_CONNECTIONS_MAX = 16
+"""Connections to one provider at once."""
+
+PROVIDER_INLINE_BYTES = 128 * KIB
+"""A longer request is written to JSON in a thread."""
+
+CONSULT_WAIT_SECONDS = 50.0
+"""How long a call of an assistant waits for its answer; many clients give up after a minute. Then
+it answers with the id of the job, which goes on."""
+
+CONSULT_POLL_SECONDS_MAX = 50.0
+"""The longest that poll_job waits."""
+
+CONSULT_STEPS_MAX = 24
+"""Requests to a model in one turn: each may call tools. A weak model calls them for ever."""
+
+CONSULT_CALLS_MAX = 16
+"""Tool calls of one reply that are carried out; the model is told about the others."""
+
+CONSULT_TOOL_BYTES_MAX = 48 * KIB
+"""What one tool call gives to the model: some 12 000 tokens, which stay in the conversation."""
+
+CONSULT_SEARCH_HITS_DEFAULT = 8
+"""Chunks of files that a search gives to the model, unless it says how many."""
+
+CONSULT_SEARCH_HITS_MAX = 30
+"""Chunks of files that a search gives to the model at most."""
+
+CONSULT_LEASE_SECONDS = 20.0
+"""A turn whose process died is taken up by another after this time."""
+
+CONSULT_TURN_WAIT_SECONDS = 2.0
+"""How long a turn waits for another of its session before it goes back to the queue."""
+
+CONSULT_CONCURRENCY = 16
+"""Turns that run at the same time, in all processes: they wait for providers most of the time."""
+
+CONSULT_PER_KEY = 4
+"""The same for one key, in each process; its others wait in the queue."""
+
+CONSULT_KEPT_SECONDS = 7 * 86_400.0
+"""How long the answer of a turn can be asked for by the id of its job."""
+
+CONSULT_ANSWER_BYTES_MAX = 160 * KIB
+"""The text of an answer; a longer one is cut in the result, not in the session."""
+
+CONSULT_PATHS_SHOWN_MAX = 50
+"""Files that an answer names of each kind; further ones are only counted."""
+
+CONSULT_SESSION_ID_CHARS_MAX = 200
+"""The name of a session."""
+
+CONSULT_PATH_CHARS_MAX = 4_096
+"""One path of context or attachments; systems allow about as much."""
+
+CONSULT_SCHEMA_BYTES_MAX = 64 * KIB
+"""The JSON Schema of a structured answer."""
+
+CONSULT_SESSIONS_LIMIT_DEFAULT = 20
+"""Sessions in one page of a list."""
+
+CONSULT_SESSIONS_LIMIT_MAX = 100
+"""The largest such page."""
+
+CONSULT_MANY_MAX = 8
+"""Assistants that one question goes to."""
+
+CONSULT_DIFFERENCES_MAX = 20
+"""Sentences that are named as those of one assistant only."""
+
+CONSULT_COMPARED_CHARS_MAX = 20_000
+"""Of each answer, what is compared with the others: the time is quadratic."""
+
 assert LIST_LIMIT_DEFAULT <= LIST_LIMIT_MAX <= LIST_OFFSET_MAX  # noqa: S101
 assert CHUNK_CHARS_MIN < CHUNK_CHARS_TARGET <= CHUNK_CHARS_MAX  # noqa: S101
 assert CHUNK_SIZE_CHARS_MIN <= CHUNK_SIZE_CHARS_DEFAULT <= CHUNK_SIZE_CHARS_MAX  # noqa: S101
@@ -878,3 +1098,5 @@ assert TOKEN_CHARS_MAX < HEAD_BYTES_MAX  # noqa: S101
 assert PROBE_SECONDS_MAX <= HEALTH_SECONDS_MAX < 1  # noqa: S101
 assert Limits().query_seconds_max < STUCK_SECONDS  # noqa: S101
 assert Limits().document_body_bytes_max < Limits().request_body_bytes_max  # noqa: S101
+assert PROVIDER_ANSWER_BYTES_MIN + PROVIDER_EVENT_BYTES_MAX < PROVIDER_ANSWER_BYTES_MAX  # noqa: S101
+assert CONSULT_ANSWER_BYTES_MAX < JOB_RESULT_BYTES_MAX  # noqa: S101

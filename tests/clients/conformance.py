@@ -16,8 +16,10 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -25,6 +27,8 @@ from tests.clients import environments
 from tests.drivers.server import Server, clean_environment
 
 REVISIONS = ("2026-07-28", "2025-11-25")
+TASKS = "tasks"
+"""The extension, among what is announced."""
 EXPECTED_FILE = environments.HERE / "conformance_expected.toml"
 ENDPOINT = "/mcp"
 COMMAND = (sys.executable, "-m", "tests.clients.conformance_server")
@@ -81,6 +85,26 @@ def run_suite(url: str, revision: str) -> tuple[Outcome, ...]:
         _outcome(scenario, scenario in required, checks_by_scenario.get(scenario))
         for scenario in (*required, *further)
     )
+
+
+def run_tasks(url: str) -> tuple[Outcome, ...]:
+    """The scenarios of the extension for tasks, which no revision requires."""
+    names = re.findall(r"^ *- (tasks-\S+)", _suite("list"), re.MULTILINE)
+    if not names:
+        raise RuntimeError("the suite lists no scenarios of tasks")
+    with ThreadPoolExecutor(4) as threads:
+        return tuple(threads.map(partial(_run_scenario, url), names))
+
+
+def _run_scenario(url: str, scenario: str) -> Outcome:
+    with tempfile.TemporaryDirectory() as folder:
+        _suite("server", "--url", url, "--scenario", scenario, "--output-dir", folder)
+        checks = [
+            json.loads((result / "checks.json").read_text(encoding="utf-8"))
+            for result in Path(folder).iterdir()
+            if _RESULT_FOLDER.fullmatch(result.name)
+        ]
+    return _outcome(scenario, True, checks[0] if checks else None)
 
 
 def _required(revision: str) -> tuple[str, ...]:
@@ -202,9 +226,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _compare(url: str, revisions: Iterable[str], *, show_all: bool) -> int:
     has_faults = False
-    for revision in revisions:
+    for revision in (*revisions, TASKS):
         reasons = expected().get(revision, {})
-        outcomes = run_suite(url, revision)
+        outcomes = run_tasks(url) if revision == TASKS else run_suite(url, revision)
         sys.stdout.write(report(revision, outcomes, reasons, show_all=show_all) + "\n")
         for fault in faults(outcomes, reasons):
             has_faults = True

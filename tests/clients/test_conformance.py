@@ -27,8 +27,14 @@ def test_the_suite_finds_what_is_announced_and_nothing_else(url: str, revision: 
     assert faults(outcomes, conformance.expected().get(revision, {})) == []
 
 
+def test_the_scenarios_of_tasks_find_what_is_announced_and_nothing_else(url: str) -> None:
+    outcomes = conformance.run_tasks(url)
+    assert len(outcomes) == 10
+    assert faults(outcomes, conformance.expected()[conformance.TASKS]) == []
+
+
 def test_what_is_announced_belongs_to_a_revision_that_runs() -> None:
-    assert conformance.expected().keys() <= {*REVISIONS}
+    assert conformance.expected().keys() <= {*REVISIONS, conformance.TASKS}
 
 
 def test_fixtures_add_to_the_product_and_accept_nothing_that_it_refuses() -> None:

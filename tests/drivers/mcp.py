@@ -25,7 +25,14 @@ SSE_TYPE = "text/event-stream; charset=utf-8"
 PATHS = {"/mcp": 10, "/mcp-readonly": 5, "/mcp-gpt": 8, "/mcp-gpt-full": 10}
 """The seed's four paths and how many tools each has."""
 
-_NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+_NAMED_BY = {
+    "tools/call": "name",
+    "prompts/get": "name",
+    "resources/read": "uri",
+    "tasks/get": "taskId",
+    "tasks/update": "taskId",
+    "tasks/cancel": "taskId",
+}
 _ONE_FRAME = re.compile(rb"\Aevent: message\ndata: ([^\r\n]+)\n\n\Z")
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from zibaldone.errors import Conflict, NotFound
-from zibaldone.model.job import Job
+from dataclasses import replace
+
+from zibaldone.errors import Conflict, NotFound, TooManyRequests
+from zibaldone.limits import JOBS_OPEN_PER_KEY_MAX
+from zibaldone.model.job import Job, NewJob, new_secret_job_id
 from zibaldone.store.port import Reader, Writer
 
 
@@ -21,6 +24,35 @@ def cancel(writer: Writer, job_id: str, now_us: int) -> Job:
             state=job.state,
         )
     return job
+
+
+def add_own(writer: Writer, job: NewJob, key_id: str) -> Job:
+    """Queue a job that belongs to one caller. TooManyRequests: the caller has too many open."""
+    if writer.jobs.open_of(key_id, JOBS_OPEN_PER_KEY_MAX) >= JOBS_OPEN_PER_KEY_MAX:
+        raise TooManyRequests(
+            f"This key has {JOBS_OPEN_PER_KEY_MAX} jobs that wait or run; wait until some are "
+            "done, or cancel them.",
+            jobs_max=JOBS_OPEN_PER_KEY_MAX,
+        )
+    (job_id,) = writer.queue.add([replace(job, key_id=key_id, job_id=new_secret_job_id())])
+    added = _require(writer.jobs.get(job_id), job_id)
+    if added.key_id != key_id:
+        raise Conflict("Another caller has a job that does the same work; try again later.")
+    return added
+
+
+def get_own(reader: Reader | Writer, job_id: str, key_id: str) -> Job | None:
+    """A job of this caller; None: there is none, or it is not the caller's."""
+    job = reader.jobs.get(job_id)
+    return None if job is None or job.key_id != key_id else job
+
+
+def cancel_own(writer: Writer, job_id: str, key_id: str, now_us: int) -> Job | None:
+    """The same; one that waits or runs is cancelled, one that has ended stays as it ended."""
+    job = get_own(writer, job_id, key_id)
+    if job is None or job.state not in ("queued", "running"):
+        return job
+    return writer.queue.cancel(job_id, now_us)
 
 
 def retry(writer: Writer, job_id: str) -> Job:

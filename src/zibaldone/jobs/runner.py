@@ -58,6 +58,9 @@ _TROUBLE_SECONDS_MAX = 10.0
 
 _SECOND_US = 1_000_000
 
+UNEXPECTED = "An unexpected error; the server's log has it under the job's id."
+"""What is kept of a failure that says nothing to a caller."""
+
 
 class JobCancelled(Exception):
     """Raised by a handler, or by `JobContext.check`, when the job's cancellation is requested."""
@@ -82,6 +85,8 @@ class JobContext:
         self.job_id = lease.job_id
         self.payload = lease.payload
         self.subject = lease.subject
+        self.key_id = lease.key_id
+        """The caller that the job belongs to; None: the namespace."""
         self.tenant = Tenant(lease.namespace, lease.prefix)
         """Whoever added the job: the work must stay within what they can see."""
         self.is_cancelled = False
@@ -171,6 +176,11 @@ class JobRunner:
         self._wake = asyncio.Event()
         self._purge_at_s = 0.0
         self._is_stopping = False
+
+    def kept_seconds(self, kind: str) -> float:
+        """How long a job of the kind can be looked at once it has ended."""
+        known = self._kinds.get(kind)
+        return JOB_DONE_KEPT_SECONDS if known is None else known.keep_done_seconds
 
     def wake(self) -> None:
         """Something was queued or cancelled in this process: look at once."""
@@ -384,7 +394,7 @@ class JobRunner:
             error = f"{problem.message} [{problem.code}]"
             _log.warning("job %s (%s) failed: %s", lease.job_id, lease.kind, error)
         else:
-            error = "An unexpected error; the server's log has it under the job's id."
+            error = UNEXPECTED
             _log.error("job %s (%s) failed", lease.job_id, lease.kind, exc_info=problem)
         if failures >= job.kind.tries_max:
             return "parked", self._park(lease, error)

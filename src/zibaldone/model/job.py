@@ -29,6 +29,11 @@ def new_job_id() -> str:
     return f"{time.time_ns() // 1_000_000:011x}{getrandbits(60):015x}"
 
 
+def new_secret_job_id() -> str:
+    """A new public id that cannot be guessed, for jobs that belong to one caller."""
+    return f"{time.time_ns() // 1_000_000:011x}{secrets.randbits(60):015x}"
+
+
 def new_lease_owner() -> str:
     """A token for one call of `lease`. Only its holder can touch the jobs leased with it."""
     return secrets.token_hex(8)
@@ -46,6 +51,9 @@ class NewJob:
     not_before_us: int = 0
     created_at_us: int = field(default_factory=now_us)
     job_id: str = field(default_factory=new_job_id)
+    key_id: str | None = None
+    """The caller that it belongs to: no other key is shown its payload and its result. None: it
+    belongs to the namespace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +86,8 @@ class Job:
     payload: Mapping[str, Any]
     result: Any
     error: str | None
+    key_id: str | None = None
+    """The caller that it belongs to; None: the namespace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +109,8 @@ class LeasedJob:
     owner: str
     keys: tuple[int, ...]
     """The jobs it stands for: itself, and older ones of its subject where the kind merges them."""
+    key_id: str | None = None
+    """The caller that it belongs to; None: the namespace."""
 
 
 @dataclass(frozen=True, slots=True)

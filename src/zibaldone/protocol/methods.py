@@ -8,6 +8,7 @@ from typing import Any
 
 from zibaldone.errors import ZibaldoneError
 from zibaldone.limits import MESSAGE_BYTES_MAX
+from zibaldone.protocol import tasks
 from zibaldone.protocol.constants import SERVER_INFO_META_KEY
 from zibaldone.protocol.jsonrpc import (
     INTERNAL_ERROR,
@@ -111,7 +112,7 @@ async def _initialize(request: Request) -> dict[str, Any]:
 async def _discover(request: Request) -> dict[str, Any]:
     return {
         "supportedVersions": list(VERSIONS),
-        "capabilities": request.surface.capabilities,
+        "capabilities": {**request.surface.capabilities, **request.surface.extensions},
         "instructions": INSTRUCTIONS,
         "_meta": _schema_meta(request.surface),
     }
@@ -192,6 +193,27 @@ async def _complete(request: Request) -> dict[str, Any]:
     return await request.surface.complete(name, value, request.call)
 
 
+async def _get_task(request: Request) -> dict[str, Any]:
+    return await request.surface.get_task(_task_id(request), request.call, request.version)
+
+
+async def _update_task(request: Request) -> dict[str, Any]:
+    task_id = _task_id(request)
+    if not isinstance(request.message.params.get("inputResponses"), dict):
+        raise ProtocolError(INVALID_PARAMS, "params.inputResponses must be an object.")
+    return await tasks.update(task_id, request.call)
+
+
+async def _cancel_task(request: Request) -> dict[str, Any]:
+    return await tasks.cancel(_task_id(request), request.call)
+
+
+def _task_id(request: Request) -> str:
+    request.surface.require_tasks()
+    tasks.require_declared(request.message)
+    return request.text("taskId")
+
+
 def _refuse_cursor(request: Request) -> None:
     """These lists have one page; a cursor for another is not one of ours."""
     if request.cursor() is not None:
@@ -225,4 +247,7 @@ METHODS: dict[tuple[str, str], Method] = {
     ("legacy", "resources/subscribe"): Method(_subscribe),
     ("legacy", "resources/unsubscribe"): Method(_subscribe),
     ("modern", "server/discover"): Method(_discover, LIST_TTL_MS),
+    ("modern", "tasks/get"): Method(_get_task),
+    ("modern", "tasks/update"): Method(_update_task),
+    ("modern", "tasks/cancel"): Method(_cancel_task),
 }

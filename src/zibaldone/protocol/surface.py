@@ -15,7 +15,7 @@ import orjson
 import zibaldone
 from zibaldone.errors import Internal, NotFound, ZibaldoneError
 from zibaldone.limits import LONG_ANSWER_BYTES
-from zibaldone.protocol import prompts
+from zibaldone.protocol import prompts, tasks
 from zibaldone.protocol.jsonrpc import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
@@ -27,7 +27,7 @@ from zibaldone.protocol.jsonrpc import (
 from zibaldone.protocol.long_answers import dumps_long, quoted_json
 from zibaldone.protocol.resources import Resources
 from zibaldone.protocol.versions import Version
-from zibaldone.tools.call import call_tool
+from zibaldone.tools.call import call_tool, start_job
 from zibaldone.tools.catalogue import Catalogue, underscored
 from zibaldone.tools.profiles import Profile
 from zibaldone.tools.schema import input_schema, output_schema
@@ -84,6 +84,13 @@ class Surface:
             offered.remove("resources")
         return {name: {} for name in offered}
 
+    @property
+    def extensions(self) -> dict[str, Any]:
+        """Further capabilities of the modern era: tasks, if a tool may be run as one."""
+        if any(tool.job is not None for tool in self._by_name.values()):
+            return {"extensions": {tasks.EXTENSION: {}}}
+        return {}
+
     def info(self) -> dict[str, Any]:
         """What a GET on the endpoint shows."""
         return {
@@ -123,13 +130,14 @@ class Surface:
         version: Version,
         message: Message,
     ) -> dict[str, Any]:
-        del message  # for subclasses that answer with more than a tool's result
         tool = self._by_name.get(underscored(name))
         if tool is None:
             code = METHOD_NOT_FOUND if version.era == "legacy" else INVALID_PARAMS
             reason = "Unknown tool" if self.profile.is_main else "Tool not allowed"
             raise ProtocolError(code, f"{reason}: {name[:128]}")
         try:
+            if tool.job is not None and version.era == "modern" and tasks.is_declared(message):
+                return tasks.created(await start_job(tool, call, arguments), call.runtime)
             answer = await call_tool(tool, call, arguments)
             if tool.is_long:
                 return await _long_content(answer, version)
@@ -144,6 +152,16 @@ class Surface:
             _log.exception("%s answered what cannot be sent, request %s", name, call.request_id)
             failure = Internal(f"The answer of {tool.name} cannot be sent as JSON.")
             return _content(failure.as_dict(), version, is_error=True)
+
+    def require_tasks(self) -> None:
+        if not self.extensions:
+            raise ProtocolError(METHOD_NOT_FOUND, "No tool at this URL is run as a task.")
+
+    async def get_task(self, task_id: str, call: Call, version: Version) -> dict[str, Any]:
+        def to_result(answer: Any, is_error: bool) -> dict[str, Any]:
+            return _content(answer, version, is_error=is_error)
+
+        return await tasks.get(task_id, call, to_result)
 
     async def list_resources(self, cursor: str | None, call: Call) -> dict[str, Any]:
         return await self._resources.page(cursor, call)

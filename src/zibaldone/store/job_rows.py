@@ -15,9 +15,12 @@ _FLOAT_OR_NONE = (float, type(None))
 _JOB: rows.Kinds = (
     *(str, str, int, rows.TEXT_OR_NONE, int, int, rows.INT_OR_NONE, rows.INT_OR_NONE, int, int),
     *(int, _FLOAT_OR_NONE, _FLOAT_OR_NONE, rows.TEXT_OR_NONE, rows.TEXT_OR_NONE),
-    *(rows.TEXT_OR_NONE, rows.TEXT_OR_NONE, int),
+    *(rows.TEXT_OR_NONE, rows.TEXT_OR_NONE, rows.TEXT_OR_NONE, int),
 )
-_LEASED: rows.Kinds = (int, str, str, str, str, rows.TEXT_OR_NONE, rows.TEXT_OR_NONE, int, int)
+_LEASED: rows.Kinds = (
+    *(int, str, str, str, str, rows.TEXT_OR_NONE, rows.TEXT_OR_NONE, int, int),
+    rows.TEXT_OR_NONE,
+)
 
 
 def new_values(job: NewJob, namespace: str, prefix: str) -> dict[str, Any]:
@@ -31,12 +34,13 @@ def new_values(job: NewJob, namespace: str, prefix: str) -> dict[str, Any]:
         "created_at_us": job.created_at_us,
         "not_before_us": job.not_before_us,
         "payload": None if job.payload is None else rows.dumps(job.payload),
+        "key_id": job.key_id,
     }
 
 
 def job(row: rows.Row) -> Job:
     rows.require(row, _JOB)
-    done, total, message, payload, result, error = row[11:17]
+    done, total, message, payload, result, error, key_id = row[11:18]
     return Job(
         job_id=row[0],
         kind=row[1],
@@ -53,6 +57,7 @@ def job(row: rows.Row) -> Job:
         payload=_payload(payload),
         result=None if result is None else orjson.loads(result),
         error=error,
+        key_id=key_id,
     )
 
 
@@ -78,7 +83,7 @@ def leased_by_subject(taken: Sequence[rows.Row], owner: str) -> list[LeasedJob]:
 
 def _leased(row: rows.Row, owner: str, keys: tuple[int, ...]) -> LeasedJob:
     rows.require(row, _LEASED)
-    job_key, job_id, kind, namespace, prefix, subject, payload, attempts, crashes = row
+    job_key, job_id, kind, namespace, prefix, subject, payload, attempts, crashes, key_id = row
     return LeasedJob(
         job_key=job_key,
         job_id=job_id,
@@ -91,6 +96,7 @@ def _leased(row: rows.Row, owner: str, keys: tuple[int, ...]) -> LeasedJob:
         crashes=crashes,
         owner=owner,
         keys=keys,
+        key_id=key_id,
     )
 
 

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import time
 import types
-from collections.abc import Coroutine, Generator, Iterable
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from itertools import islice
 from typing import Any
 
@@ -26,8 +26,10 @@ from zibaldone.errors import (
     PayloadTooLarge,
     ZibaldoneError,
 )
+from zibaldone.jobs import manage
 from zibaldone.keep.writing import end_if_cancelled
 from zibaldone.limits import DOCUMENT_ID_BYTES_MAX, ECHO_CHARS_MAX
+from zibaldone.model.job import Job
 from zibaldone.text import normalize
 from zibaldone.tools import metrics
 from zibaldone.tools.argument_names import Place, names_of, unknown_places
@@ -55,6 +57,36 @@ async def call_tool(
 
     `from_text`: the arguments come from a URL, where numbers and booleans are written as text.
     """
+    return await _run(tool, tool.handler, call, arguments, from_text=from_text)
+
+
+async def start_job(tool: ToolSpec[A, Any], call: Call, arguments: dict[str, Any]) -> Job:
+    """Check the call as `call_tool` does, and queue the tool's job instead of its answer.
+
+    The job is stored when this returns, and belongs to the caller.
+    """
+
+    async def handler(call: Call, given: A) -> Job:
+        if tool.job is None:
+            raise Internal(f"{tool.name} has no job.")
+        job, key_id = tool.job(call, given), call.principal.key_id
+        added = await call.runtime.store.write(
+            call.principal.tenant, lambda writer: manage.add_own(writer, job, key_id)
+        )
+        call.runtime.wake()
+        return added
+
+    return await _run(tool, handler, call, arguments)
+
+
+async def _run(
+    tool: ToolSpec[A, Any],
+    handler: Callable[[Call, A], Coroutine[Any, Any, R]],
+    call: Call,
+    arguments: dict[str, Any],
+    *,
+    from_text: bool = False,
+) -> R:
     started_s = time.perf_counter()
     outcome = "ok"
     shared = SHARE.set(call.principal.key_id)
@@ -65,7 +97,7 @@ async def call_tool(
         if tool.document is not None and (path := tool.document(checked)) is not None:
             call.require_document(normalize.document_id(path))
         seconds_max = _seconds_max(call, tool)
-        answer = await _within(seconds_max, tool.handler(call, checked))
+        answer = await _within(seconds_max, handler(call, checked))
         end_if_cancelled()  # unless it was for the deadline, which is told otherwise
         if tool.effect != "read":
             call.runtime.wake()

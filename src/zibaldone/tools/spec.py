@@ -32,7 +32,7 @@ from zibaldone.limits import (
     Limits,
 )
 from zibaldone.model.document import Document
-from zibaldone.model.job import Schedule
+from zibaldone.model.job import NewJob, Schedule
 from zibaldone.pull.live import LiveSources
 from zibaldone.store.port import Reader, Store
 from zibaldone.store.qdrant.feed import VectorFeed
@@ -201,6 +201,9 @@ class ToolSpec(Generic[A, R]):
     """Its answer may hold whole documents; its handler holds one of `Runtime.long_answers`."""
     is_local: bool = False
     """For the operator's own process only: no profile lists it and no route leads to it."""
+    job: Callable[[Call, A], NewJob] | None = None
+    """Makes the job that does the same work and whose result is the answer. A client that knows MCP
+    tasks is given the job as a task, in place of the handler's answer."""
     is_missing_an_answer: bool = False
     """Over MCP, a document that is not found is an answer with `error`, not a failed call."""
 

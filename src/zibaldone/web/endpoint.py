@@ -34,9 +34,10 @@ from zibaldone.protocol.negotiate import ACCEPTABLE, Format, parse_accept
 from zibaldone.protocol.surface import Surface
 from zibaldone.protocol.versions import ASSUMED_LEGACY, NEWEST_MODERN, VERSIONS, Version
 from zibaldone.tools.call import require_tool
-from zibaldone.tools.spec import Call, Runtime
+from zibaldone.tools.spec import AnyTool, Call, Runtime
 from zibaldone.web.auth import Authenticator
 from zibaldone.web.gate import Gate
+from zibaldone.web.gone import end_when_gone, go_on_when_gone
 from zibaldone.web.http import (
     JSON_TYPE,
     Header,
@@ -100,6 +101,7 @@ class McpEndpoint:
         principal = await self._authenticator.authenticate(scope, self._surface.profile)
         match scope["method"]:
             case "POST":
+                end_when_gone(scope)
                 admission = await self._gate.admit(principal, scope, receive)
                 body = admission.body
                 try:
@@ -144,6 +146,7 @@ class McpEndpoint:
         try:
             value = parse_body(body)
             if isinstance(value, list):
+                go_on_when_gone(scope)
                 await self._batch(exchange, value)
                 return
             message = parse_message(value)
@@ -163,7 +166,10 @@ class McpEndpoint:
         except ProtocolError as error:
             await exchange.respond(error_envelope(message.id, error), 400)
             return
-        self._require_scope(exchange.call, message)
+        tool = self._surface.tool_of(message)
+        if tool is not None and tool.effect != "read":
+            go_on_when_gone(exchange.scope)
+        self._require_scope(exchange.call, tool)
         if exchange.may_stream and self._surface.streams(message):
             await self._stream(exchange, message, version)
             return
@@ -173,9 +179,8 @@ class McpEndpoint:
             headers = ((b"mcp-session-id", secrets.token_hex(16).encode()),)
         await exchange.respond(envelope, status, headers)
 
-    def _require_scope(self, call: Call, message: Message) -> None:
+    def _require_scope(self, call: Call, tool: AnyTool | None) -> None:
         """Refuse a token with an HTTP status, which clients react to, before a stream begins."""
-        tool = self._surface.tool_of(message)
         if tool is not None and call.principal.by_token:
             try:
                 require_tool(call, tool)

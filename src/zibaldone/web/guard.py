@@ -22,6 +22,7 @@ from zibaldone.errors import (
 )
 from zibaldone.jobs.supervisor import Supervisor
 from zibaldone.limits import HEADERS_MAX, URL_BYTES_MAX
+from zibaldone.web.gone import GONE
 from zibaldone.web.http import (
     EXTRA_HEADERS_KEY,
     ClientGone,
@@ -109,6 +110,8 @@ class Guard:
         except ClientGone:
             return
         except (Exception, asyncio.CancelledError) as problem:
+            if isinstance(problem, asyncio.CancelledError) and problem.args == (GONE,):
+                return
             error = _as_error(problem, scope)
             if error is None:
                 raise

@@ -28,6 +28,7 @@ from zibaldone.tools.catalogue import Catalogue
 from zibaldone.tools.spec import AnyTool, Call, Runtime
 from zibaldone.web.auth import Authenticator
 from zibaldone.web.gate import Gate
+from zibaldone.web.gone import end_when_gone, go_on_when_gone
 from zibaldone.web.http import (
     JSON_TYPE,
     Endpoint,
@@ -89,6 +90,7 @@ class Rest:
 
         async def serve(scope: HttpScope, receive: Receive, send: Send) -> None:
             principal = await self._authenticator.authenticate(scope)
+            end_when_gone(scope)
             admission = await self._gate.admit(principal, scope, receive)
             try:
                 if admission.has_waited:
@@ -112,6 +114,8 @@ class Rest:
         if route.is_text:
             body = b""
         tool, arguments = self._tool_call(route, scope, named, body)
+        if tool.effect != "read":
+            go_on_when_gone(scope)
         call = Call(self._runtime, principal, request_id(scope), request_bytes=len(body))
         answer = await call_tool(tool, call, arguments, from_text=route.is_text)
         status = route.status if answer.get("status") == "created" else 200

@@ -27,6 +27,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from zibaldone.errors import BadRequest, HeadersTooLarge, ShuttingDown, UrlTooLong, ZibaldoneError
 from zibaldone.limits import HEAD_BYTES_MAX, KIB, PIPELINED_MAX, URL_BYTES_MAX
 from zibaldone.web.connections import Connections, Phase
+from zibaldone.web.gone import client_is_gone
 from zibaldone.web.http import KEY_ID_KEY
 
 try:
@@ -115,6 +116,8 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.registry.leave(self)
+        if (active := self.active_cycle()) is not None:
+            client_is_gone(active.scope)
         super().connection_lost(exc)
 
     def rest_after(self, data: bytes) -> None:

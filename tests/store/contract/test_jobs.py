@@ -797,3 +797,30 @@ def test_jobs_survive_a_restart(backend: Backend) -> None:
     assert jobs.get(job_id).state == "queued"
     assert jobs.lease_one().job_id == job_id
     store.close()
+
+
+class TestOfOneKey:
+    def test_a_job_keeps_whose_it_is_through_its_life(self, jobs: Jobs) -> None:
+        job_id = jobs.sync(key_id="k1")
+        unique = jobs.sync(key_id="k2", unique_key="u")
+        assert jobs.get(job_id).key_id == "k1"
+        assert jobs.get(unique).key_id == "k2"
+        assert jobs.get(jobs.sync()).key_id is None
+        assert {job.job_id: job.key_id for job in jobs.page()}[job_id] == "k1"
+        leases = jobs.lease(limit=3)
+        assert {lease.key_id for lease in leases} == {"k1", "k2", None}
+
+    def test_what_is_open_is_counted_by_key_and_namespace_up_to_a_limit(self, jobs: Jobs) -> None:
+        mine = [jobs.sync(key_id="k1") for _ in range(3)]
+        jobs.sync(key_id="k2")
+        jobs.sync()
+        jobs.sync(HOME, key_id="k1")
+
+        def count(tenant: Tenant = EVERYTHING, limit: int = 10) -> int:
+            return jobs.kept.read(lambda reader: reader.jobs.open_of("k1", limit), tenant)
+
+        assert (count(), count(HOME), count(AWAY), count(limit=2)) == (3, 1, 0, 2)
+        jobs.cancel(mine[0])
+        assert count() == 2
+        jobs.lease(limit=1)
+        assert count() == 2

@@ -47,6 +47,11 @@ class Jobs:
             statement = "page_running"
         return [job_rows.job(row) for row in self._transaction.execute(_SQL[statement], values)]
 
+    def open_of(self, key_id: str, limit: int) -> int:
+        values = {"namespace": self._tenant.namespace, "key_id": key_id, "limit": limit}
+        count: int = self._transaction.value(_SQL["open_of"], values)
+        return count
+
     def row(self, job_id: str) -> rows.Row | None:
         values = {
             **tenant_values(self._tenant),
@@ -106,6 +111,7 @@ def _add_plain(
         "created_at_us": "created_at_us",
         "not_before_us": "not_before_us",
         "payloads": "payload",
+        "key_ids": "key_id",
     }
     columns = {name: [values[key] for values in each] for name, key in lists.items()}
     transaction.defer(_SQL["add"], {"namespace": namespace, "prefix": prefix, **columns})

@@ -48,6 +48,11 @@ class Jobs:
             statement = "page_running"
         return [job_rows.job(row) for row in self._raw.execute(_SQL[statement], values)]
 
+    def open_of(self, key_id: str, limit: int) -> int:
+        values = {"namespace": self._tenant.namespace, "key_id": key_id, "limit": limit}
+        count: int = self._raw.execute(_SQL["open_of"], values).get
+        return count
+
     def row(self, job_id: str) -> rows.Row | None:
         values = {
             **tenant_values(self._tenant),

@@ -23,6 +23,8 @@ from zibaldone.model.job import Job, JobState
 from zibaldone.tools.jobs.ids import shown_id, stored_id
 from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
+_HIDDEN = "It failed; only the key that the job belongs to is shown why."
+
 JobId = Annotated[str, Field(pattern=r"^[0-9A-Za-z:.-]+$", max_length=JOB_ID_CHARS_MAX)]
 
 
@@ -75,8 +77,13 @@ class JobList(TypedDict):
     next_after: str | None
 
 
-def _job_info(job: Job) -> JobInfo:
-    progress = job.progress
+def _is_shown(call: Call, job: Job) -> bool:
+    """A job that belongs to a caller says to no other what it was asked, says and answered."""
+    return call.is_operator or job.key_id in (None, call.principal.key_id)
+
+
+def _job_info(call: Call, job: Job) -> JobInfo:
+    progress, is_shown = job.progress, _is_shown(call, job)
     return {
         "job_id": shown_id(job.job_id, job.kind),
         "kind": job.kind,
@@ -91,13 +98,22 @@ def _job_info(job: Job) -> JobInfo:
         "cancel_requested": job.cancel_requested,
         "progress": None
         if progress is None
-        else {"done": progress.done, "total": progress.total, "message": progress.message},
-        "error": job.error,
+        else {
+            "done": progress.done,
+            "total": progress.total,
+            "message": progress.message if is_shown else "",
+        },
+        "error": job.error if is_shown or job.error is None else _HIDDEN,
     }
 
 
-def _job_details(job: Job) -> JobDetails:
-    return {**_job_info(job), "payload": job.payload, "result": job.result}
+def _job_details(call: Call, job: Job) -> JobDetails:
+    is_shown = _is_shown(call, job)
+    return {
+        **_job_info(call, job),
+        "payload": job.payload if is_shown else {},
+        "result": job.result if is_shown else None,
+    }
 
 
 async def handle_list(call: Call, given: ListJobs) -> JobList:
@@ -108,7 +124,7 @@ async def handle_list(call: Call, given: ListJobs) -> JobList:
             kind=given.kind, state=given.state, limit=given.limit + 1, after=after
         ),
     )
-    page = [_job_info(job) for job in jobs[: given.limit]]
+    page = [_job_info(call, job) for job in jobs[: given.limit]]
     return {"jobs": page, "next_after": page[-1]["job_id"] if len(jobs) > given.limit else None}
 
 
@@ -116,7 +132,7 @@ async def handle_get(call: Call, given: OneJob) -> JobDetails:
     job = await call.runtime.store.read(
         call.principal.tenant, lambda reader: manage.get(reader, stored_id(given.job_id))
     )
-    return _job_details(job)
+    return _job_details(call, job)
 
 
 async def handle_cancel(call: Call, given: OneJob) -> JobDetails:
@@ -124,14 +140,14 @@ async def handle_cancel(call: Call, given: OneJob) -> JobDetails:
     job = await call.runtime.store.write(
         call.principal.tenant, lambda writer: manage.cancel(writer, stored_id(given.job_id), at_us)
     )
-    return _job_details(job)
+    return _job_details(call, job)
 
 
 async def handle_retry(call: Call, given: OneJob) -> JobDetails:
     job = await call.runtime.store.write(
         call.principal.tenant, lambda writer: manage.retry(writer, stored_id(given.job_id))
     )
-    return _job_details(job)
+    return _job_details(call, job)
 
 
 LIST = ToolSpec(

@@ -1,20 +1,21 @@
 -- name: add
 -- Jobs without a unique key, in their order: what a document's write adds.
 INSERT INTO zibaldone.jobs (job_id, kind, namespace, prefix, subject, created_at_us, not_before_us,
-    payload)
+    payload, key_id)
 SELECT n.job_id, n.kind, %(namespace)s, %(prefix)s, n.subject, n.created_at_us, n.not_before_us,
-       n.payload
+       n.payload, n.key_id
 FROM unnest(%(job_ids)s::text[], %(kinds)s::text[], %(subjects)s::text[],
-    %(created_at_us)s::bigint[], %(not_before_us)s::bigint[], %(payloads)s::text[])
-    WITH ORDINALITY n (job_id, kind, subject, created_at_us, not_before_us, payload, number)
+    %(created_at_us)s::bigint[], %(not_before_us)s::bigint[], %(payloads)s::text[],
+    %(key_ids)s::text[])
+    WITH ORDINALITY n (job_id, kind, subject, created_at_us, not_before_us, payload, key_id, number)
 ORDER BY n.number;
 
 -- name: add_unique
 -- A job; one whose unique key is taken by a queued or running job of its kind is left out.
 INSERT INTO zibaldone.jobs (job_id, kind, namespace, prefix, subject, created_at_us, not_before_us,
-    unique_key, payload)
+    unique_key, payload, key_id)
 VALUES (%(job_id)s, %(kind)s, %(namespace)s, %(prefix)s, %(subject)s, %(created_at_us)s,
-    %(not_before_us)s, %(unique_key)s, %(payload)s)
+    %(not_before_us)s, %(unique_key)s, %(payload)s, %(key_id)s)
 ON CONFLICT (namespace, kind, unique_key) WHERE unique_key IS NOT NULL AND state <= 1 DO NOTHING
 RETURNING job_id;
 
@@ -29,7 +30,7 @@ WHERE namespace = %(namespace)s AND kind = %(kind)s AND unique_key = %(unique_ke
 SELECT j.job_id, j.kind, j.state, coalesce(d.document_id, j.subject), j.created_at_us,
        j.not_before_us, j.started_at_us, j.finished_at_us, j.attempts, j.crashes,
        j.cancel_requested, j.progress_done, j.progress_total, j.progress_message, j.payload,
-       j.result, j.error, j.job_key
+       j.result, j.error, j.key_id, j.job_key
 FROM zibaldone.jobs j
 LEFT JOIN zibaldone.documents d ON d.document_key = CASE
     WHEN j.kind = ANY(%(document_kinds)s::text[]) AND j.subject ~ '^[0-9]{1,18}$'
@@ -42,12 +43,19 @@ WHERE j.namespace = %(namespace)s AND j.job_id = %(job_id)s
           AND (%(tenant_end)s::text IS NULL OR d.document_id < %(tenant_end)s)
       END;
 
+-- name: open_of
+-- How many jobs of a caller are queued or running; more than the limit are not counted.
+SELECT count(*) FROM (
+    SELECT 1 FROM zibaldone.jobs
+    WHERE namespace = %(namespace)s AND key_id = %(key_id)s AND key_id IS NOT NULL AND state <= 1
+    LIMIT %(limit)s) open;
+
 -- name: page
 -- Jobs, newest first, below an id; of a kind or state, if one is given.
 SELECT j.job_id, j.kind, j.state, coalesce(d.document_id, j.subject), j.created_at_us,
        j.not_before_us, j.started_at_us, j.finished_at_us, j.attempts, j.crashes,
        j.cancel_requested, j.progress_done, j.progress_total, j.progress_message, j.payload,
-       j.result, j.error, j.job_key
+       j.result, j.error, j.key_id, j.job_key
 FROM zibaldone.jobs j
 LEFT JOIN zibaldone.documents d ON d.document_key = CASE
     WHEN j.kind = ANY(%(document_kinds)s::text[]) AND j.subject ~ '^[0-9]{1,18}$'
@@ -69,7 +77,7 @@ ORDER BY j.job_id DESC LIMIT %(limit)s;
 SELECT j.job_id, j.kind, j.state, coalesce(d.document_id, j.subject), j.created_at_us,
        j.not_before_us, j.started_at_us, j.finished_at_us, j.attempts, j.crashes,
        j.cancel_requested, j.progress_done, j.progress_total, j.progress_message, j.payload,
-       j.result, j.error, j.job_key
+       j.result, j.error, j.key_id, j.job_key
 FROM zibaldone.jobs j
 LEFT JOIN zibaldone.documents d ON d.document_key = CASE
     WHEN j.kind = ANY(%(document_kinds)s::text[]) AND j.subject ~ '^[0-9]{1,18}$'
@@ -90,7 +98,7 @@ ORDER BY j.job_id DESC LIMIT %(limit)s;
 SELECT j.job_id, j.kind, j.state, coalesce(d.document_id, j.subject), j.created_at_us,
        j.not_before_us, j.started_at_us, j.finished_at_us, j.attempts, j.crashes,
        j.cancel_requested, j.progress_done, j.progress_total, j.progress_message, j.payload,
-       j.result, j.error, j.job_key
+       j.result, j.error, j.key_id, j.job_key
 FROM zibaldone.jobs j
 LEFT JOIN zibaldone.documents d ON d.document_key = CASE
     WHEN j.kind = ANY(%(document_kinds)s::text[]) AND j.subject ~ '^[0-9]{1,18}$'

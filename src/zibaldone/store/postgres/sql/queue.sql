@@ -52,7 +52,8 @@ FOR UPDATE OF o SKIP LOCKED;
 UPDATE zibaldone.jobs SET crashes = crashes + (state = 1)::integer, state = 1, leased_until_us = %(until_us)s,
                 lease_owner = %(owner)s, started_at_us = %(now_us)s
 WHERE job_key = ANY(%(keys)s::bigint[])
-RETURNING job_key, job_id, kind, namespace, prefix, subject, payload, attempts, crashes;
+RETURNING job_key, job_id, kind, namespace, prefix, subject, payload, attempts, crashes,
+    key_id;
 
 -- name: take_subjects
 -- The same, with all other jobs of their subjects, each in its namespace.
@@ -64,7 +65,8 @@ WHERE job_key IN (
     ON j.kind = c.kind AND j.subject = c.subject AND j.namespace = c.namespace
     WHERE c.job_key = ANY(%(keys)s::bigint[]) AND j.state <= 1)
   AND state <= 1
-RETURNING job_key, job_id, kind, namespace, prefix, subject, payload, attempts, crashes;
+RETURNING job_key, job_id, kind, namespace, prefix, subject, payload, attempts, crashes,
+    key_id;
 
 -- name: has_abandoned
 -- Whether a lease ran out.

@@ -1,14 +1,16 @@
 -- name: add
 -- A job without a unique key: what a document's write adds, so it costs as little as can be.
-INSERT INTO jobs (job_id, kind, namespace, prefix, subject, created_at_us, not_before_us, payload)
-VALUES (:job_id, :kind, :namespace, :prefix, :subject, :created_at_us, :not_before_us, :payload);
+INSERT INTO jobs (job_id, kind, namespace, prefix, subject, created_at_us, not_before_us, payload,
+                  key_id)
+VALUES (:job_id, :kind, :namespace, :prefix, :subject, :created_at_us, :not_before_us, :payload,
+        :key_id);
 
 -- name: add_unique
 -- A job; one whose unique key is taken by a queued or running job of its kind is left out.
 INSERT INTO jobs (job_id, kind, namespace, prefix, subject, created_at_us, not_before_us,
-                  unique_key, payload)
+                  unique_key, payload, key_id)
 VALUES (:job_id, :kind, :namespace, :prefix, :subject, :created_at_us, :not_before_us,
-        :unique_key, :payload)
+        :unique_key, :payload, :key_id)
 ON CONFLICT (namespace, kind, unique_key) WHERE unique_key IS NOT NULL AND state <= 1 DO NOTHING;
 
 -- name: active_id
@@ -22,7 +24,7 @@ WHERE namespace = :namespace AND kind = :kind AND unique_key = :unique_key
 SELECT j.job_id, j.kind, j.state, coalesce(d.document_id, j.subject), j.created_at_us,
        j.not_before_us, j.started_at_us, j.finished_at_us, j.attempts, j.crashes,
        j.cancel_requested, j.progress_done, j.progress_total, j.progress_message, j.payload,
-       j.result, j.error, j.job_key
+       j.result, j.error, j.key_id, j.job_key
 FROM jobs j
 LEFT JOIN documents d ON d.document_key = CASE
     WHEN j.kind IN (SELECT value FROM json_each(:document_kinds)) THEN CAST(j.subject AS INTEGER) END
@@ -32,12 +34,19 @@ WHERE j.namespace = :namespace AND j.job_id = :job_id
       ELSE d.document_id >= :tenant_start AND (:tenant_end IS NULL OR d.document_id < :tenant_end)
       END;
 
+-- name: open_of
+-- How many jobs of a caller are queued or running; more than the limit are not counted.
+SELECT count(*) FROM (
+    SELECT 1 FROM jobs
+    WHERE namespace = :namespace AND key_id = :key_id AND key_id IS NOT NULL AND state <= 1
+    LIMIT :limit);
+
 -- name: page
 -- Jobs, newest first, below an id; of a kind or state, if one is given.
 SELECT j.job_id, j.kind, j.state, coalesce(d.document_id, j.subject), j.created_at_us,
        j.not_before_us, j.started_at_us, j.finished_at_us, j.attempts, j.crashes,
        j.cancel_requested, j.progress_done, j.progress_total, j.progress_message, j.payload,
-       j.result, j.error, j.job_key
+       j.result, j.error, j.key_id, j.job_key
 FROM jobs j
 LEFT JOIN documents d ON d.document_key = CASE
     WHEN j.kind IN (SELECT value FROM json_each(:document_kinds)) THEN CAST(j.subject AS INTEGER) END
@@ -55,7 +64,7 @@ ORDER BY j.job_id DESC LIMIT :limit;
 SELECT j.job_id, j.kind, j.state, coalesce(d.document_id, j.subject), j.created_at_us,
        j.not_before_us, j.started_at_us, j.finished_at_us, j.attempts, j.crashes,
        j.cancel_requested, j.progress_done, j.progress_total, j.progress_message, j.payload,
-       j.result, j.error, j.job_key
+       j.result, j.error, j.key_id, j.job_key
 FROM jobs j INDEXED BY jobs_running
 LEFT JOIN documents d ON d.document_key = CASE
     WHEN j.kind IN (SELECT value FROM json_each(:document_kinds)) THEN CAST(j.subject AS INTEGER) END
@@ -73,7 +82,7 @@ ORDER BY j.job_id DESC LIMIT :limit;
 SELECT j.job_id, j.kind, j.state, coalesce(d.document_id, j.subject), j.created_at_us,
        j.not_before_us, j.started_at_us, j.finished_at_us, j.attempts, j.crashes,
        j.cancel_requested, j.progress_done, j.progress_total, j.progress_message, j.payload,
-       j.result, j.error, j.job_key
+       j.result, j.error, j.key_id, j.job_key
 FROM jobs j
 LEFT JOIN documents d ON d.document_key = CASE
     WHEN j.kind IN (SELECT value FROM json_each(:document_kinds)) THEN CAST(j.subject AS INTEGER) END

@@ -49,7 +49,8 @@ ORDER BY o.job_key LIMIT :limit;
 UPDATE jobs SET crashes = crashes + (state = 1), state = 1, leased_until_us = :until_us,
                 lease_owner = :owner, started_at_us = :now_us
 WHERE job_key IN (SELECT value FROM json_each(:keys))
-RETURNING job_key, job_id, kind, namespace, prefix, subject, payload, attempts, crashes;
+RETURNING job_key, job_id, kind, namespace, prefix, subject, payload, attempts, crashes,
+    key_id;
 
 -- name: take_subjects
 -- The same, with all other jobs of their subjects, each in its namespace.
@@ -59,7 +60,8 @@ WHERE job_key IN (
     SELECT j.job_key FROM json_each(:keys) k CROSS JOIN jobs c ON c.job_key = k.value
     CROSS JOIN jobs j ON j.kind = c.kind AND j.subject = c.subject AND j.namespace = c.namespace
     WHERE j.state <= 1)
-RETURNING job_key, job_id, kind, namespace, prefix, subject, payload, attempts, crashes;
+RETURNING job_key, job_id, kind, namespace, prefix, subject, payload, attempts, crashes,
+    key_id;
 
 -- name: has_abandoned
 -- Whether a lease ran out.

@@ -1,0 +1,1 @@
+"""Ask other models about files, turn after turn."""
