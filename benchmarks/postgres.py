@@ -19,7 +19,7 @@ import struct
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -85,6 +85,7 @@ def main() -> None:
     parser.add_argument("--store", type=Path, help="keep what was filled there, to use it again")
     given = parser.parse_args()
     print("| chunks | what | p50 ms | p95 ms | recall@10 |\n|---|---|---|---|---|", flush=True)
+    urls: dict[int, tuple[str, Corpus]] = {}
     for chunks in map(int, given.chunks.split(",")):
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name) if given.store is None else given.store / str(chunks)
@@ -92,6 +93,8 @@ def main() -> None:
             url = _postgres_filled(given.postgres, folder, corpus)
             _compare(chunks, corpus, store_url(folder), url)
             _report_sizes(url, chunks)
+            urls[chunks] = (url, corpus)
+    _report_lists(urls)
     print(f"load of the machine: {', '.join(f'{load:.1f}' for load in os.getloadavg())}")
 
 
@@ -232,6 +235,33 @@ def _report_floors(tools: Tools, url: str, chunks: int) -> None:
         print(
             f"{chunks:,} {name}: {times} ms; against a bare SELECT {ratios} (p10, p50)", flush=True
         )
+
+
+def _report_lists(urls: Mapping[int, tuple[str, Corpus]]) -> None:
+    """Pages of the same length from stores of different size, in turns."""
+    tools = {chunks: Tools(url, corpus) for chunks, (url, corpus) in urls.items()}
+    asks = {}
+    for chunks, own in tools.items():
+        arguments = next(way[2] for way in _ways(chunks) if way[1] == "list_documents")
+        asks[chunks] = own.ask("list_documents", arguments)
+    taken_ms: dict[int, list[float]] = {chunks: [] for chunks in asks}
+    for number in range(-_WRITES, 6 * _WRITES):  # each of them once before it counts
+        for chunks, ask in asks.items():
+            started_s = time.perf_counter()
+            ask(number % _WRITES)
+            if number >= 0:
+                taken_ms[chunks].append((time.perf_counter() - started_s) * 1_000)
+    for own in tools.values():
+        own.close()
+    smallest = sorted(taken_ms[min(taken_ms)])
+    for chunks, values in taken_ms.items():
+        values.sort()
+        shown = ", ".join(
+            f"p{at} {percentile(values, at):.3f} ms "
+            f"({percentile(values, at) / percentile(smallest, at):.2f} x the smallest)"
+            for at in (10, 50, 90, 95)
+        )
+        print(f"list_documents of {chunks:,} chunks, in turns: {shown}", flush=True)
 
 
 def _report_cpu(url: str, corpus: Corpus) -> None:
