@@ -236,7 +236,7 @@ class TestResults:
             ("delete_document", {"path": "results/missing"}, "NOT_FOUND", 404),
             ("upload_document", {"path": "../x", "content": ""}, "INVALID_ARGUMENT", 422),
             ("list_documents", {"limit": 101}, "INVALID_ARGUMENT", 422),
-            ("list_documents", {"limit": "5"}, "INVALID_ARGUMENT", 422),
+            ("list_documents", {"limit": "five"}, "INVALID_ARGUMENT", 422),
             ("list_documents", {"offset": 10_001}, "INVALID_ARGUMENT", 422),
             ("get_document", {}, "INVALID_ARGUMENT", 422),
             ("get_document", {"path": "results/a", "pth": "x"}, "INVALID_ARGUMENT", 422),

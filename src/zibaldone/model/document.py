@@ -95,6 +95,15 @@ class DocumentHead:
 
 
 @dataclass(frozen=True, slots=True)
+class FolderCount:
+    """A folder, and how many documents are in it and below."""
+
+    prefix: str
+    """It ends in a slash."""
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class Revision:
     """One state a document had, or has; `body` is empty where only the history was asked for."""
 

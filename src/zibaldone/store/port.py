@@ -122,7 +122,7 @@ from zibaldone.access.key import ApiKey
 from zibaldone.access.principal import Tenant
 from zibaldone.errors import ZibaldoneError
 from zibaldone.model.chunk import ChunkChanges, ChunkView, StoredChunk
-from zibaldone.model.document import Document, DocumentHead, DocumentPart, Revision
+from zibaldone.model.document import Document, DocumentHead, DocumentPart, FolderCount, Revision
 from zibaldone.model.facets import Facets
 from zibaldone.model.job import Job, JobState, NewJob
 from zibaldone.model.pulled import PulledBlock, PulledRow, PulledRun
@@ -259,6 +259,19 @@ class DocumentReads(Protocol):
         self, prefix: str, *, after: str | None = None, offset: int = 0, limit: int
     ) -> Listing:
         """The same as a page that knows whether there is more, in one snapshot with the page."""
+        ...
+
+    def folders(self, prefix: str, *, limit: int) -> list[FolderCount]:
+        """What live ids have between the prefix and their next slash, in byte order, counted.
+
+        It walks the index of ids once and reads no rows.
+        """
+        ...
+
+    def heads_here(
+        self, prefix: str, *, after: str | None = None, limit: int
+    ) -> list[DocumentHead]:
+        """Like `heads`, of the documents that have no slash after the prefix."""
         ...
 
 

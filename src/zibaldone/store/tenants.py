@@ -6,8 +6,12 @@ from typing import Any
 
 from zibaldone.access.principal import Tenant
 from zibaldone.errors import Forbidden
+from zibaldone.limits import DOCUMENT_ID_BYTES_MAX
 from zibaldone.model.document import Document
 from zibaldone.text.normalize import prefix_end
+
+AFTER_EVERY_ID = "\U0010ffff" * DOCUMENT_ID_BYTES_MAX
+"""An upper bound where a prefix has none: no id is as long."""
 
 
 def tenant_values(tenant: Tenant) -> dict[str, Any]:

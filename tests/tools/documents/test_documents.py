@@ -49,7 +49,7 @@ class TestCreate:
         assert document["created_at"] == document["updated_at"]
 
     def test_what_is_not_given_has_a_default(self, shared_server: Server) -> None:
-        shared_server.create("create/folder/bare")
+        shared_server.create("create/folder/bare", "")
         document = read(shared_server.client, "create/folder/bare")
         assert document["title"] == ""
         assert document["tags"] == []

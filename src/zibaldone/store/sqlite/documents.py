@@ -10,7 +10,7 @@ import apsw
 
 from zibaldone.access.principal import Tenant
 from zibaldone.errors import Conflict
-from zibaldone.model.document import Document, DocumentHead, DocumentPart, Revision
+from zibaldone.model.document import Document, DocumentHead, DocumentPart, FolderCount, Revision
 from zibaldone.model.facets import Facets
 from zibaldone.store import rows, statements
 from zibaldone.store.port import Listing
@@ -19,7 +19,7 @@ from zibaldone.store.rows import UnreadableRowError
 from zibaldone.store.sqlite.faults import extended_code
 from zibaldone.store.sqlite.listing import listing
 from zibaldone.store.sqlite.usage import add_usage
-from zibaldone.store.tenants import require_visible, tenant_values, visible_range
+from zibaldone.store.tenants import AFTER_EVERY_ID, require_visible, tenant_values, visible_range
 
 _SQL = statements.load("zibaldone.store.sqlite", "documents.sql")
 _REVISIONS = statements.load("zibaldone.store.sqlite", "revisions.sql")
@@ -104,6 +104,38 @@ class Documents:
         except apsw.SQLError as problem:  # the statement is right, so a value in it is not
             raise UnreadableRowError(str(problem)) from problem
         return listing(row)
+
+    def folders(self, prefix: str, *, limit: int) -> list[FolderCount]:
+        values = self._level(prefix)
+        if values is None:
+            return []
+        selected = self._raw.execute(_SQL["folders"], {**values, "limit": limit})
+        return [FolderCount(*rows.require(row, (str, int))) for row in selected]
+
+    def heads_here(
+        self, prefix: str, *, after: str | None = None, limit: int
+    ) -> list[DocumentHead]:
+        values = self._level(prefix)
+        if values is None:
+            return []
+        # No id holds a NUL in the embedded engine, nor a character below U+0001 in the other.
+        if after is not None:
+            values["start"] = max(values["start"], after + "\x01")
+        selected = self._raw.execute(_SQL["heads_here"], {**values, "limit": limit})
+        return [rows.head(row) for row in selected]
+
+    def _level(self, prefix: str) -> dict[str, Any] | None:
+        """The range of a prefix, and how many characters it has."""
+        visible = visible_range(self._tenant, prefix)
+        if visible is None:
+            return None
+        start, end = visible
+        return {
+            "namespace": self._tenant.namespace,
+            "start": start,
+            "end": AFTER_EVERY_ID if end is None else end,
+            "depth": len(prefix),
+        }
 
     def _place(self, prefix: str, after: str | None, offset: int) -> _Place | None:
         """Where a page starts and the list ends; None where it has nothing to show."""

@@ -50,6 +50,25 @@ WHERE deleted_at_us IS NULL AND namespace = %(namespace)s
 ORDER BY document_id
 LIMIT %(limit)s;
 
+-- name: folders
+-- The folders one level below a prefix, each with the number of live documents below it.
+SELECT substr(document_id, 1, %(depth)s::integer + strpos(substr(document_id, %(depth)s::integer + 1), '/')) AS folder, count(*)
+FROM zibaldone.documents
+WHERE deleted_at_us IS NULL AND namespace = %(namespace)s
+  AND document_id >= %(start)s AND document_id < %(end)s AND strpos(substr(document_id, %(depth)s::integer + 1), '/') > 0
+GROUP BY folder
+ORDER BY folder
+LIMIT %(limit)s;
+
+-- name: heads_here
+-- A page of the live documents at one level, in byte order.
+SELECT document_id, parent_id, title, tags, revision
+FROM zibaldone.documents
+WHERE deleted_at_us IS NULL AND namespace = %(namespace)s
+  AND document_id >= %(start)s AND document_id < %(end)s AND strpos(substr(document_id, %(depth)s::integer + 1), '/') = 0
+ORDER BY document_id
+LIMIT %(limit)s;
+
 -- name: id_at_offset
 -- The id that stands just before a page; walks the index of live ids.
 SELECT document_id FROM zibaldone.documents
