@@ -82,7 +82,7 @@ def test_refusals_in_the_environment(environment: dict[str, str], message: str) 
 @pytest.mark.parametrize("value", [0, -1])
 def test_no_limit_is_0_or_less(limit: dataclasses.Field[Any], value: int, tmp_path: Path) -> None:
     """None of them means "no limit" by it, and none of them can work with it."""
-    written = float(value) if isinstance(limit.default, float) else value
+    written = float(value) if "float" in str(limit.type) else value
     message = f"{limit.name} must be greater than 0, not {written}."
     file = tmp_path / "zibaldone.toml"
     file.write_text(f"{limit.name} = {value}")

@@ -87,6 +87,13 @@ class Limits:
     namespace_bytes_max: int | None = None
     """Bytes of all these revisions as they are stored. Indexes take about three times as much."""
 
+    consult_tokens_per_day: int | None = None
+    """Tokens that one key may spend on assistants on a day of UTC, cached ones included; no bound
+    by default. A call that would pass it is refused before it is sent."""
+
+    consult_cost_per_day: float | None = None
+    """The same in money, by the prices of the assistants."""
+
     keyword_exact_chunks_max: int = 50_000
     """Up to this many chunks a keyword search ranks every chunk that contains any of the words."""
 
@@ -897,6 +904,74 @@ ASSISTANT_CACHE_SECONDS_MAX = 30 * 86_400
 ASSISTANT_SECONDS_MAX = 86_400
 """The longest time for one turn that can be configured."""
 
+PACK_PATHS_MAX = 1_000
+"""Paths that one call names, folders and files."""
+
+PACK_PATH_CHARS_MAX = 4_096
+"""One such path; file systems allow no longer one."""
+
+PACK_ENTRIES_MAX = 100_000
+"""Files and folders that one call looks at, about a second. Ignored folders are not looked into."""
+
+PACK_FILES_MAX = 20_000
+"""Files of one call. A store takes 10 000, and no window holds another 10 000."""
+
+PACK_STORE_FILES_MAX = 10_000
+"""Files of one call that do not fit into the prompt, attachments included; a hosted vector store
+has the same limit."""
+
+PACK_FILE_BYTES_MAX = 2 * MIB
+"""A larger file is left out: half a million tokens, and nobody writes such a source by hand."""
+
+PACK_BYTES_MAX = 256 * MIB
+"""Text of one call. Counting takes about ten seconds for so much, the first time."""
+
+PACK_SETTLE_SECONDS = 2.0
+"""A file whose mtime is younger is compared by its content next time: another edit within the same
+tick of the file system's clock leaves size and mtime as they are. FAT has ticks of two seconds."""
+
+PACK_READ_TRIES_MAX = 3
+"""How often a file is read again because it changed meanwhile."""
+
+PACK_UNDECODABLE_SHARE_MAX = 0.1
+"""A text with a larger share of bytes that are not UTF-8 counts as binary."""
+
+PACK_CACHE_FILES_MAX = 50_000
+"""Files whose tokens are remembered, about 300 bytes each."""
+
+PACK_COUNT_SLICE_CHARS = 32_768
+"""Characters whose tokens are counted at once, two milliseconds in which no other thread runs."""
+
+PACK_IGNORE_BYTES_MAX = 256 * KIB
+"""Of one .gitignore or .zibaldoneignore."""
+
+PACK_IGNORE_LINES_MAX = 5_000
+"""Of one .gitignore or .zibaldoneignore."""
+
+PACK_IGNORE_WILDCARDS_MAX = 3
+"""Asterisks in one part of a pattern; matching takes the power of their number."""
+
+PACK_INLINE_SHARE = 0.75
+"""Room for files in the prompt: this share of what the answer leaves of the window."""
+
+PACK_TREE_SHARE = 0.1
+"""The tree of all files may take this share; beyond it, folders are shown by their counts."""
+
+PACK_NAMES_MAX = 200
+"""Files listed by name in one line of a prompt; further ones are counted."""
+
+PACK_STALE_SHARE_MAX = 0.5
+"""When this share of the files' text in a conversation is out of date, it is written anew."""
+
+PACK_STALE_IDLE_SHARE_MAX = 0.05
+"""The same once the provider's cache has expired: then it costs nothing."""
+
+PACK_STALE_TOKENS_MIN = 1_024
+"""Less than this is not worth it: providers cache no shorter prompt."""
+
+PACK_INSTRUCTIONS_CHARS_MAX = 400_000
+"""Instructions of one turn."""
+
 PROVIDER_TRIES_MAX = 4
 """Requests to a provider for one answer, if it is busy, fails or cannot be reached. None is sent
 again after the first byte of an answer: it may have been paid for."""
@@ -945,6 +1020,73 @@ PROVIDER_CONNECTIONS_MAX = 16
 PROVIDER_INLINE_BYTES = 128 * KIB
 """A longer request is written to JSON in a thread."""
 
+CONSULT_WAIT_SECONDS = 50.0
+"""How long a call of an assistant waits for its answer; many clients give up after a minute. Then
+it answers with the id of the job, which goes on."""
+
+CONSULT_POLL_SECONDS_MAX = 50.0
+"""The longest that poll_job waits."""
+
+CONSULT_STEPS_MAX = 24
+"""Requests to a model in one turn: each may call tools. A weak model calls them for ever."""
+
+CONSULT_CALLS_MAX = 16
+"""Tool calls of one reply that are carried out; the model is told about the others."""
+
+CONSULT_TOOL_BYTES_MAX = 48 * KIB
+"""What one tool call gives to the model: some 12 000 tokens, which stay in the conversation."""
+
+CONSULT_SEARCH_HITS_DEFAULT = 8
+"""Chunks of files that a search gives to the model, unless it says how many."""
+
+CONSULT_SEARCH_HITS_MAX = 30
+"""Chunks of files that a search gives to the model at most."""
+
+CONSULT_LEASE_SECONDS = 20.0
+"""A turn whose process died is taken up by another after this time."""
+
+CONSULT_TURN_WAIT_SECONDS = 2.0
+"""How long a turn waits for another of its session before it goes back to the queue."""
+
+CONSULT_CONCURRENCY = 16
+"""Turns that run at the same time, in all processes: they wait for providers most of the time."""
+
+CONSULT_PER_KEY = 4
+"""The same for one key, in each process; its others wait in the queue."""
+
+CONSULT_KEPT_SECONDS = 7 * 86_400.0
+"""How long the answer of a turn can be asked for by the id of its job."""
+
+CONSULT_ANSWER_BYTES_MAX = 160 * KIB
+"""The text of an answer; a longer one is cut in the result, not in the session."""
+
+CONSULT_PATHS_SHOWN_MAX = 50
+"""Files that an answer names of each kind; further ones are only counted."""
+
+CONSULT_SESSION_ID_CHARS_MAX = 200
+"""The name of a session."""
+
+CONSULT_PATH_CHARS_MAX = 4_096
+"""One path of context or attachments; systems allow about as much."""
+
+CONSULT_SCHEMA_BYTES_MAX = 64 * KIB
+"""The JSON Schema of a structured answer."""
+
+CONSULT_SESSIONS_LIMIT_DEFAULT = 20
+"""Sessions in one page of a list."""
+
+CONSULT_SESSIONS_LIMIT_MAX = 100
+"""The largest such page."""
+
+CONSULT_MANY_MAX = 8
+"""Assistants that one question goes to."""
+
+CONSULT_DIFFERENCES_MAX = 20
+"""Sentences that are named as those of one assistant only."""
+
+CONSULT_COMPARED_CHARS_MAX = 20_000
+"""Of each answer, what is compared with the others: the time is quadratic."""
+
 assert LIST_LIMIT_DEFAULT <= LIST_LIMIT_MAX <= LIST_OFFSET_MAX  # noqa: S101
 assert CHUNK_CHARS_MIN < CHUNK_CHARS_TARGET <= CHUNK_CHARS_MAX  # noqa: S101
 assert CHUNK_SIZE_CHARS_MIN <= CHUNK_SIZE_CHARS_DEFAULT <= CHUNK_SIZE_CHARS_MAX  # noqa: S101
@@ -969,3 +1111,4 @@ assert PROBE_SECONDS_MAX <= HEALTH_SECONDS_MAX < 1  # noqa: S101
 assert Limits().query_seconds_max < STUCK_SECONDS  # noqa: S101
 assert Limits().document_body_bytes_max < Limits().request_body_bytes_max  # noqa: S101
 assert PROVIDER_ANSWER_BYTES_MIN + PROVIDER_EVENT_BYTES_MAX < PROVIDER_ANSWER_BYTES_MAX  # noqa: S101
+assert CONSULT_ANSWER_BYTES_MAX < JOB_RESULT_BYTES_MAX  # noqa: S101

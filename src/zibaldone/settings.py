@@ -100,7 +100,7 @@ def _tables(value: object) -> dict[str, Any]:
     """A table of tables."""
     tables = _table(value)
     if not all(isinstance(table, dict) for table in tables.values()):
-        raise ValueError("must be a table of tables: [sources.NAME]")
+        raise ValueError("must be a table of tables, such as [sources.NAME]")
     return tables
 
 
@@ -149,6 +149,12 @@ class Settings:
         "Tables of your own databases to keep searchable, each a table [sources.NAME]; see "
         "docs/howto/pull.md.",
         is_secret=True,
+    )
+    assistants: dict[str, Any] = _setting(
+        _tables,
+        {},
+        "Other models that can be asked, each a table [assistants.NAME]; see "
+        "docs/howto/consult.md.",
     )
     read_store: str = _setting(
         _text,
@@ -244,7 +250,7 @@ SETTINGS: tuple[Setting, ...] = (
     *(
         Setting(
             limit.name,
-            _number if isinstance(limit.default, float) else _integer,
+            _number if "float" in str(limit.type) else _integer,
             limit.default,
             "A limit; see the limits reference.",
         )

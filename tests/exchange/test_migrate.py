@@ -19,6 +19,7 @@ from zibaldone.exchange import migrate
 from zibaldone.exchange.migrate import Migration, TableReport
 from zibaldone.index.worker import IndexWorker
 from zibaldone.limits import Limits
+from zibaldone.model.consult import Message, SentFile, Session, SessionKey, Spent, Usage
 from zibaldone.model.instant import now_us
 from zibaldone.model.job import NewJob, Schedule, Setback
 from zibaldone.model.pulled import PulledBlock, PulledRow
@@ -98,6 +99,16 @@ def fill(store: Store) -> None:
         )
     )
     kept.write(lambda writer: _remember_rows(writer, source_id), OTHER)
+    kept.write(_converse, OTHER)
+
+
+def _converse(writer: Writer) -> None:
+    key = SessionKey("k1", "reviewer", "é")
+    writer.sessions.put(Session(key, turns=1, usage=Usage(9, 8, 7, 6), cost=0.5, state={"b": 1.0}))
+    writer.sessions.put_messages(key, [Message("user", "é \u0000"), Message("assistant", "a")], 0)
+    writer.sessions.put_stable(key, ["p/a.py"], 3)
+    writer.sessions.put_sent(key, {"p/a.py": SentFile(1, 2**60, "d"), "p/b": SentFile(0, 0)})
+    writer.sessions.spend("k1", 20_000, Spent(9, 0.1))
 
 
 def _remember_rows(writer: Writer, source_id: int) -> None:

@@ -7,7 +7,7 @@ value, with the same keys in the same order.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Role = Literal["user", "assistant", "tool"]
@@ -137,6 +137,36 @@ class ModelReply:
     usage: Usage
     stop: Stop
     model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What is remembered of a session; its messages, its list and its files apart."""
+
+    key: SessionKey
+    turns: int = 0
+    """Turns that were begun: their first reply is stored."""
+    tokens: int = 0
+    """Of the conversation, as the assistant has it."""
+    usage: Usage = Usage()
+    """Of all turns, as the provider counted."""
+    saved_tokens: int = 0
+    """What all turns would have sent more without the list."""
+    cost: float = 0.0
+    state: Mapping[str, Any] = field(default_factory=dict)
+    """What else the next turn needs, as JSON."""
+    created_at_us: int = 0
+    updated_at_us: int = 0
+    storage_key: int = 0
+    """Set by the store."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a key spent on a day."""
+
+    tokens: int = 0
+    cost: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

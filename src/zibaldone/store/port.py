@@ -111,7 +111,7 @@ numbers, not only for their order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
@@ -122,6 +122,7 @@ from zibaldone.access.key import ApiKey
 from zibaldone.access.principal import Tenant
 from zibaldone.errors import ZibaldoneError
 from zibaldone.model.chunk import ChunkChanges, ChunkView, StoredChunk
+from zibaldone.model.consult import Message, SentFile, Session, SessionKey, Spent
 from zibaldone.model.document import Document, DocumentHead, DocumentPart, FolderCount, Revision
 from zibaldone.model.facets import Facets
 from zibaldone.model.job import Job, JobState, NewJob
@@ -585,6 +586,88 @@ class QueueWrites(Protocol):
         ...
 
 
+class SessionReads(Protocol):
+    """Conversations with assistants. A session belongs to a key of the namespace (`owner`); its
+    prefix plays no part. Whoever asks gives the owner: another's sessions do not exist for them."""
+
+    def get(self, key: SessionKey) -> Session | None:
+        """A writer locks it until it commits."""
+        ...
+
+    def page(
+        self,
+        owner: str,
+        *,
+        assistant: str | None = None,
+        limit: int,
+        before: tuple[int, int] | None = None,
+    ) -> list[Session]:
+        """Sessions with at least one turn, the one that was used last first.
+
+        `before`: `updated_at_us` and `storage_key` of the last one of the page before.
+        """
+        ...
+
+    def messages(self, key: SessionKey, from_position: int = 0) -> list[Message]:
+        """In the order in which they were stored."""
+        ...
+
+    def stable(self, key: SessionKey) -> tuple[str, ...] | None:
+        """The files that are always in the prompt. None: there is no list; it may be empty."""
+        ...
+
+    def sent(self, key: SessionKey) -> dict[str, SentFile]:
+        """The files that the assistant has."""
+        ...
+
+    def spent(self, owner: str, day: int) -> Spent:
+        """On a day, counted from 1970."""
+        ...
+
+
+class SessionWrites(SessionReads, Protocol):
+    def put(self, session: Session) -> None:
+        """In place of what was there. What follows is put into sessions that are there."""
+        ...
+
+    def put_messages(
+        self, key: SessionKey, messages: Sequence[Message], from_position: int
+    ) -> None:
+        """In place of everything from that position on; they are as many as were before it."""
+        ...
+
+    def put_stable(self, key: SessionKey, paths: Sequence[str], at_us: int) -> None:
+        """The list. One that is there is never changed."""
+        ...
+
+    def put_sent(self, key: SessionKey, files: Mapping[str, SentFile]) -> None: ...
+
+    def remove_sent(self, key: SessionKey, paths: Iterable[str]) -> None: ...
+
+    def remove(self, key: SessionKey) -> bool:
+        """With everything that belongs to it. False: there is none."""
+        ...
+
+    def lease(self, key: SessionKey, holder: str, *, now_us: int, until_us: int) -> bool:
+        """The right to take a turn, for a time; the holder renews it so. A session that is not
+        there is made, without turns. False: somebody else has the right.
+
+        A holder is `<turn>:<attempt>`. A later attempt of the same turn takes the right from an
+        earlier one, which learns of it by `holds`.
+        """
+        ...
+
+    def holds(self, key: SessionKey, holder: str) -> bool:
+        """Whether nobody else has taken the right meanwhile."""
+        ...
+
+    def release(self, key: SessionKey, holder: str) -> None: ...
+
+    def spend(self, owner: str, day: int, spent: Spent) -> None:
+        """Add to what was spent that day."""
+        ...
+
+
 class AuditReads(Protocol):
     def page(self, document_id: str | None, *, limit: int) -> list[AuditEntry]:
         """The newest entries first, of one document or of all that the tenant sees.
@@ -644,6 +727,8 @@ class Reader(Protocol):
     @property
     def pulled(self) -> PulledReads: ...
     @property
+    def sessions(self) -> SessionReads: ...
+    @property
     def audit(self) -> AuditReads: ...
     @property
     def api_keys(self) -> ApiKeyReads: ...
@@ -667,6 +752,8 @@ class Writer(Protocol):
     def sources(self) -> SourceWrites: ...
     @property
     def pulled(self) -> PulledWrites: ...
+    @property
+    def sessions(self) -> SessionWrites: ...
     @property
     def jobs(self) -> JobReads: ...
     @property

@@ -144,6 +144,35 @@ TABLES: tuple[Table, ...] = (
         "source_id document_id",
         "source_id:int document_id namespace block:int mark:int content:bytes",
     ),
+    _table(
+        "consult_sessions",
+        "session_key",
+        "session_key:int namespace owner assistant session_id turns:int tokens:int "
+        "input_tokens:int cached_tokens:int cache_write_tokens:int output_tokens:int "
+        "saved_tokens:int cost:float state created_at_us:int updated_at_us:int lease_owner "
+        "leased_until_us:int",
+        "session_key",
+    ),
+    _table(
+        "consult_messages",
+        "session_key position",
+        "session_key:int position:int message:bytes",
+    ),
+    _table(
+        "stable_inline_lists",
+        "session_key",
+        "session_key:int inline_paths:bytes created_at:int updated_at:int",
+    ),
+    _table(
+        "sent_files",
+        "session_key file_path",
+        "session_key:int file_path last_size:int last_mtime:int digest",
+    ),
+    _table(
+        "consult_spending",
+        "namespace owner day",
+        "namespace owner day:int tokens:int cost:float",
+    ),
     _table("usage", "namespace", "namespace documents:int revisions:int bytes:int"),
 )
 """In an order in which they can be filled: what a row refers to is there before it."""

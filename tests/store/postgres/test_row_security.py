@@ -11,7 +11,9 @@ import pytest
 from tests.store.backends import Postgres
 from tests.store.kept import Kept
 from zibaldone.access.principal import Tenant
+from zibaldone.model.consult import Message, SentFile, Session, SessionKey
 from zibaldone.model.job import NewJob, Schedule
+from zibaldone.store.port import Writer
 from zibaldone.store.postgres import documents
 from zibaldone.store.upkeep import Upkeep
 
@@ -67,6 +69,37 @@ def test_where_nobody_said_which_nothing_is_seen(plain: psycopg.Connection, tabl
 def test_upkeep_sees_everything(plain: psycopg.Connection, table: str) -> None:
     plain.execute("SET zibaldone.upkeep = 'on'")
     assert namespaces(plain, table) == {"home", "away"}
+
+
+@pytest.mark.parametrize("table", ["consult_messages", "stable_inline_lists", "sent_files"])
+def test_what_belongs_to_a_session_is_seen_where_the_session_is(
+    tables: Postgres, plain: psycopg.Connection, filled: Kept, table: str
+) -> None:
+    key = SessionKey("k1", "reviewer", "s")
+
+    def work(writer: Writer) -> None:
+        writer.sessions.put(Session(key, turns=1))
+        writer.sessions.put_messages(key, [Message("user", "secret")], 0)
+        writer.sessions.put_stable(key, ["p/a.py"], 1)
+        writer.sessions.put_sent(key, {"p/a.py": SentFile(1, 1)})
+
+    filled.write(work, HOME)
+
+    def count() -> int:
+        row = plain.execute(f"SELECT count(*) FROM zibaldone.{table}".encode()).fetchone()
+        return 0 if row is None else int(row[0])
+
+    assert count() == 0
+    plain.execute("SET zibaldone.namespace = 'away'")
+    assert count() == 0
+    assert plain.execute(f"DELETE FROM zibaldone.{table}".encode()).rowcount == 0
+    plain.execute("SET zibaldone.namespace = 'home'")
+    assert count() == 1
+    guarded = tables.query(
+        "SELECT relrowsecurity AND relforcerowsecurity FROM pg_class "
+        f"WHERE oid = 'zibaldone.{table}'::regclass"
+    )
+    assert list(guarded) == [(True,)]
 
 
 def test_every_table_with_a_namespace_is_behind_the_wall(tables: Postgres) -> None:

@@ -66,6 +66,14 @@ SAMPLE_ROWS: dict[str, tuple[str, ...]] = {
     "pulled_runs": ("(2, 'home', 4, 1)",),
     "pulled_blocks": ("(2, 0, 'home', 1, x'03', '1', 1)",),
     "pulled_rows": ("(2, 'shop/1', 'home', 0, 4, x'04')",),
+    "consult_sessions": (
+        """(1, 'home', 'k1', 'reviewer', 's', 2, 90, 100, 50, 0, 9, 40, 0.5, '{}', 1, 2, NULL,
+            0)""",
+    ),
+    "consult_messages": ("(1, 0, x'05')",),
+    "stable_inline_lists": ("(1, x'06', 1, 1)",),
+    "sent_files": ("(1, 'project/a.py', 4, 5, NULL)",),
+    "consult_spending": ("('home', 'k1', 20000, 109, 0.5)",),
     "usage": ("('home', 1, 3, 34)",),
     "api_keys": ("('k1', x'02', 'label', 'home', '', '[\"read\"]', NULL, 1, NULL, NULL)",),
 }

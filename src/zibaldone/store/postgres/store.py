@@ -30,6 +30,7 @@ from zibaldone.store.postgres.pulled import Pulled
 from zibaldone.store.postgres.readers import Readers
 from zibaldone.store.postgres.replica import Replica
 from zibaldone.store.postgres.schema import prepare
+from zibaldone.store.postgres.sessions import Sessions
 from zibaldone.store.postgres.sources import Sources
 from zibaldone.store.postgres.upkeep import Upkeep
 from zibaldone.store.postgres.usage import write_usage
@@ -92,6 +93,10 @@ class Session:
     @cached_property
     def pulled(self) -> Pulled:
         return Pulled(self._transaction, self._tenant)
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        return Sessions(self._transaction, self._tenant)
 
     @cached_property
     def jobs(self) -> Jobs:

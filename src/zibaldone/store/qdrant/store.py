@@ -19,6 +19,7 @@ from zibaldone.store.port import (
     Reader,
     ReadStoreStatus,
     RevisionReads,
+    SessionReads,
     SourceReads,
     Store,
     StoreCheck,
@@ -72,6 +73,10 @@ class MirroredReader:
     @property
     def pulled(self) -> PulledReads:
         return self._own.pulled
+
+    @property
+    def sessions(self) -> SessionReads:
+        return self._own.sessions
 
     @property
     def audit(self) -> AuditReads:

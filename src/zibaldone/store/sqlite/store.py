@@ -30,6 +30,7 @@ from zibaldone.store.sqlite.probe import ProbeThread
 from zibaldone.store.sqlite.pulled import Pulled
 from zibaldone.store.sqlite.readers import Readers
 from zibaldone.store.sqlite.schema import prepare
+from zibaldone.store.sqlite.sessions import Sessions
 from zibaldone.store.sqlite.sources import Sources
 from zibaldone.store.sqlite.upkeep import Upkeep
 from zibaldone.store.sqlite.vectors import VectorMemory, Vectors
@@ -94,6 +95,10 @@ class Session:
     @cached_property
     def pulled(self) -> Pulled:
         return Pulled(self._raw, self._tenant)
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        return Sessions(self._raw, self._tenant)
 
     @cached_property
     def jobs(self) -> Jobs:
