@@ -469,6 +469,15 @@ JOB_RESULT_BYTES_MAX = 256 * KIB
 JOB_ERROR_CHARS_MAX = 500
 """What is kept of the reason why a job failed."""
 
+RECENT_LOOKED_AT = 1_000
+"""Of the last changes in a namespace, those that are looked at for a list of what changed."""
+
+RECENT_LIMIT_DEFAULT = 20
+"""Documents in a list of what changed."""
+
+RECENT_LIMIT_MAX = 100
+"""Documents in a list of what changed, at most."""
+
 LIST_FOLDERS_MAX = 1_000
 """Folders in one answer of a list."""
 

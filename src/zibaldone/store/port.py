@@ -290,7 +290,9 @@ class DocumentWrites(DocumentReads, Protocol):
     def replace(self, before: Document, after: Document) -> Document:
         """Make `after` current and keep `before` as a revision, body included.
 
-        Both have the same id; the storage key is that of `before`, and the result carries it.
+        The storage key is that of `before`, and the result carries it. Where `after` has another
+        id, the document has that from now on, with its history; Conflict: the id is taken, perhaps
+        by a deleted document.
         Conflict: the stored revision is not `before.revision` any more, or the namespace has no
         such document. Forbidden: it is outside the tenant's prefix. Deleting is a replacement by a
         document with `deleted_at_us`; its body and revisions stay. The vector status of `after` is

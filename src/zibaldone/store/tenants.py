@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from zibaldone.access.principal import Tenant
-from zibaldone.errors import Forbidden
+from zibaldone.errors import Conflict, Forbidden
 from zibaldone.limits import DOCUMENT_ID_BYTES_MAX
 from zibaldone.model.document import Document
 from zibaldone.text.normalize import prefix_end
@@ -47,3 +47,7 @@ def require_visible(tenant: Tenant, document: Document) -> None:
             f"{document.document_id!r} is outside {tenant.prefix!r}.",
             allowed_prefix=tenant.prefix,
         )
+
+
+def id_is_taken(document_id: str) -> Conflict:
+    return Conflict(f"A document {document_id!r} exists already.", document_id=document_id)

@@ -115,4 +115,5 @@ def test_a_key_of_a_folder_sees_that_folder_only(tmp_path_factory: pytest.TempPa
         assert level(mcp, "secret/") == ({}, [])
         assert "secret/plan.md" not in str(mcp.call("get_document", path="secret/plan"))
         answer = mcp.call("get_document", path="team/plan.md")
-        assert answer["details"]["near"] == ["team/plans.md"]
+        assert answer["details"]["near"][0] == "team/plans.md"
+        assert all(path.startswith("team/") for path in answer["details"]["near"])

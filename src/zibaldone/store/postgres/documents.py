@@ -15,7 +15,13 @@ from zibaldone.store.postgres.connection import Transaction
 from zibaldone.store.postgres.locks import lock_id, lock_source
 from zibaldone.store.postgres.usage import add_usage
 from zibaldone.store.quotas import Quotas, revision_bytes, text_bytes
-from zibaldone.store.tenants import AFTER_EVERY_ID, require_visible, tenant_values, visible_range
+from zibaldone.store.tenants import (
+    AFTER_EVERY_ID,
+    id_is_taken,
+    require_visible,
+    tenant_values,
+    visible_range,
+)
 
 _SQL = statements.load("zibaldone.store.postgres", "documents.sql")
 _REVISIONS = statements.load("zibaldone.store.postgres", "revisions.sql")
@@ -142,6 +148,7 @@ class Documents:
 
     def replace(self, before: Document, after: Document) -> Document:
         require_visible(self._tenant, before)
+        require_visible(self._tenant, after)
         namespace = self._tenant.namespace
         key = before.storage_key
         values = {
@@ -150,6 +157,8 @@ class Documents:
             "namespace": namespace,
             "replaced_revision": before.revision,
         }
+        if after.document_id != before.document_id:
+            self._rename(values)
         if self._store("replace", values) is None:
             raise Conflict(
                 f"{before.document_id!r} is no longer at revision {before.revision}.",
@@ -192,6 +201,14 @@ class Documents:
             size_bytes=size_bytes,
             frees=frees,
         )
+
+    def _rename(self, values: dict[str, Any]) -> None:
+        lock_id(self._transaction, self._tenant, values["document_id"])
+        named = {name: values[name] for name in ("namespace", "document_id")}
+        if self._transaction.value(_SQL["is_taken"], named):
+            raise id_is_taken(values["document_id"])
+        renamed = {**named, "document_key": values["document_key"]}
+        self._transaction.defer(_SQL["rename"], renamed)
 
     def put_facets(self, document: Document, facets: Facets | None) -> None:
         place = {

@@ -19,7 +19,13 @@ from zibaldone.store.rows import UnreadableRowError
 from zibaldone.store.sqlite.faults import extended_code
 from zibaldone.store.sqlite.listing import listing
 from zibaldone.store.sqlite.usage import add_usage
-from zibaldone.store.tenants import AFTER_EVERY_ID, require_visible, tenant_values, visible_range
+from zibaldone.store.tenants import (
+    AFTER_EVERY_ID,
+    id_is_taken,
+    require_visible,
+    tenant_values,
+    visible_range,
+)
 
 _SQL = statements.load("zibaldone.store.sqlite", "documents.sql")
 _REVISIONS = statements.load("zibaldone.store.sqlite", "revisions.sql")
@@ -191,6 +197,7 @@ class Documents:
 
     def replace(self, before: Document, after: Document) -> Document:
         require_visible(self._tenant, before)
+        require_visible(self._tenant, after)
         key = before.storage_key
         values = {
             **rows.document_values(after),
@@ -198,6 +205,8 @@ class Documents:
             "namespace": self._tenant.namespace,
             "replaced_revision": before.revision,
         }
+        if after.document_id != before.document_id:
+            self._rename(values)
         del values["document_id"]
         if self._raw.execute(_SQL["replace"], values).get is None:
             raise Conflict(
@@ -220,6 +229,12 @@ class Documents:
             frees=not after.is_live,
         )
         return replace(after, storage_key=key)
+
+    def _rename(self, values: dict[str, Any]) -> None:
+        named = {name: values[name] for name in ("namespace", "document_id")}
+        if self._raw.execute(_SQL["is_taken"], named).get:
+            raise id_is_taken(values["document_id"])
+        self._raw.execute(_SQL["rename"], {**named, "document_key": values["document_key"]})
 
     def put_facets(self, document: Document, facets: Facets | None) -> None:
         key = rows.storage_key(document)

@@ -58,7 +58,7 @@ class Written(TypedDict):
     """The answer to a write."""
 
     id: str
-    status: Literal["created", "updated", "patched", "deleted", "restored"]
+    status: Literal["created", "updated", "patched", "deleted", "restored", "renamed"]
     revision: int
 
 

@@ -120,6 +120,16 @@ RETURNING document_key,
     (SELECT name FROM zibaldone.sources s WHERE s.source_id = documents.source_id),
     (SELECT definition FROM zibaldone.sources s WHERE s.source_id = documents.source_id);
 
+-- name: is_taken
+-- Whether the namespace has a document of this id, live or deleted.
+SELECT EXISTS (
+    SELECT 1 FROM zibaldone.documents WHERE namespace = %(namespace)s AND document_id = %(document_id)s);
+
+-- name: rename
+-- Another id for a document; everything else of it hangs on its key.
+UPDATE zibaldone.documents SET document_id = %(document_id)s
+WHERE document_key = %(document_key)s AND namespace = %(namespace)s;
+
 -- name: replace_body
 -- The next body of a document.
 UPDATE zibaldone.bodies SET body = %(body)s

@@ -130,6 +130,16 @@ UPDATE documents SET source_id = :source_id, parent_id = :parent_id, title = :ti
 WHERE document_key = :document_key AND namespace = :namespace AND revision = :replaced_revision
 RETURNING document_key;
 
+-- name: is_taken
+-- Whether the namespace has a document of this id, live or deleted.
+SELECT EXISTS (
+    SELECT 1 FROM documents WHERE namespace = :namespace AND document_id = :document_id);
+
+-- name: rename
+-- Another id for a document; everything else of it hangs on its key.
+UPDATE documents SET document_id = :document_id
+WHERE document_key = :document_key AND namespace = :namespace;
+
 -- name: replace_body
 -- The next body of a document.
 UPDATE bodies SET body = :body WHERE document_key = :document_key;
