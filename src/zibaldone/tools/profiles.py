@@ -39,6 +39,15 @@ RAG = (
     "rag.admin.stats",
     "rag.admin.sync",
 )
+MEMORY = (
+    "add_memory",
+    "search_nodes",
+    "search_memory_facts",
+    "get_episodes",
+    "delete_episode",
+    "clear_graph",
+    "get_status",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +71,7 @@ def built_in(tools: Iterable[AnyTool]) -> tuple[Profile, ...]:
         Profile("gpt-full", "/mcp-gpt-full", FULL, is_public=False),
         Profile("rag", "/mcp-rag", RAG),
         Profile("desk", "/mcp-desk", DESK),
+        Profile("memory", "/mcp-memory", MEMORY),
         Profile("all", "/mcp-all", everything, spelling="underscores"),
     )
 
