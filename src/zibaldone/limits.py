@@ -469,6 +469,12 @@ JOB_RESULT_BYTES_MAX = 256 * KIB
 JOB_ERROR_CHARS_MAX = 500
 """What is kept of the reason why a job failed."""
 
+LINKS_MAX = 500
+"""Links that are kept of one document, and that are shown of it."""
+
+LINKS_LOOKED_AT_CHARS = 200_000
+"""Links are looked for in so much of a document."""
+
 RECENT_LOOKED_AT = 1_000
 """Of the last changes in a namespace, those that are looked at for a list of what changed."""
 

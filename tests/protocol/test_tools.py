@@ -34,6 +34,7 @@ DESK = TEN | {
     "document_diff",
     "restore_document",
     "rename_document",
+    "document_links",
 }
 MINE = {"list_documents", "document_history"}
 

@@ -14,6 +14,8 @@ def instructions(tools: Set[str]) -> str:
         sentences.append(f"{advice}.")
     if "upload_document" in tools:
         sentences.append("Put what others should know under a clear path with upload_document.")
+    elif "add_memory" in tools:
+        sentences.append("Keep what should be remembered with add_memory.")
     if looking_back := "; ".join(_looking_back(tools)):
         sentences.append(f"{looking_back}.")
     return " ".join(sentences)
@@ -26,6 +28,8 @@ def _advice(tools: Set[str]) -> Iterator[str]:
         yield "rag.search_hybrid before you answer from memory"
     elif "list_documents" in tools:
         yield "list_documents to see what is there"
+    elif "search_memory_facts" in tools:
+        yield "search_memory_facts before you answer from memory"
     reading = _reading(tools)
     if reading:
         yield reading

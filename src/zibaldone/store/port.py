@@ -123,9 +123,17 @@ from zibaldone.access.principal import Tenant
 from zibaldone.errors import ZibaldoneError
 from zibaldone.model.chunk import ChunkChanges, ChunkView, StoredChunk
 from zibaldone.model.consult import Message, SentFile, Session, SessionKey, Spent
-from zibaldone.model.document import Document, DocumentHead, DocumentPart, FolderCount, Revision
+from zibaldone.model.document import (
+    Document,
+    DocumentFields,
+    DocumentHead,
+    DocumentPart,
+    FolderCount,
+    Revision,
+)
 from zibaldone.model.facets import Facets
 from zibaldone.model.job import Job, JobState, NewJob
+from zibaldone.model.link import Link, LinkedDocument, Links
 from zibaldone.model.memory import (
     Entity,
     Episode,
@@ -542,6 +550,28 @@ class MemoryReads(Protocol):
         ...
 
 
+class LinkReads(Protocol):
+    """Links between documents, and the names by which documents are linked to."""
+
+    def out(self, document: DocumentFields) -> list[Link]:
+        """The links of a document, in the order of its text."""
+        ...
+
+    def with_names(self, names: Iterable[str], *, limit: int) -> dict[str, list[LinkedDocument]]:
+        """The live documents that have these names, by name; of all together at most `limit`."""
+        ...
+
+    def pointing(self, links: Iterable[Link], *, limit: int) -> list[LinkedDocument]:
+        """The live documents that have one of these links, by id, at most `limit`."""
+        ...
+
+
+class LinkWrites(LinkReads, Protocol):
+    def put(self, document: Document, links: Links | None) -> None:
+        """Keep these in place of what was kept of the document. None: it was deleted."""
+        ...
+
+
 class MemoryWrites(MemoryReads, Protocol):
     def put(self, document: Document, episode: Episode | None) -> None:
         """Store what a document says as an episode, in place of what was stored of it before.
@@ -802,6 +832,8 @@ class Reader(Protocol):
     @property
     def memory(self) -> MemoryReads: ...
     @property
+    def links(self) -> LinkReads: ...
+    @property
     def sessions(self) -> SessionReads: ...
     @property
     def audit(self) -> AuditReads: ...
@@ -829,6 +861,8 @@ class Writer(Protocol):
     def pulled(self) -> PulledWrites: ...
     @property
     def memory(self) -> MemoryWrites: ...
+    @property
+    def links(self) -> LinkWrites: ...
     @property
     def sessions(self) -> SessionWrites: ...
     @property

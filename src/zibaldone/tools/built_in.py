@@ -5,6 +5,7 @@ from __future__ import annotations
 from zibaldone.tools.documents import (
     batch_read,
     delete_document,
+    document_links,
     get_document,
     get_document_for_rewrite,
     history,
@@ -68,6 +69,7 @@ TOOLS: tuple[AnyTool, ...] = (
     history.RESTORE,
     recent_changes.TOOL,
     rename_document.TOOL,
+    document_links.TOOL,
     index.REINDEX,
     index.AUDIT,
     index.CLEANUP,

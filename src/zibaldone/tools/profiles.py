@@ -28,6 +28,7 @@ DESK = (
     "document_diff",
     "restore_document",
     "rename_document",
+    "document_links",
 )
 RAG = (
     "rag.search_fts",

@@ -77,6 +77,7 @@ ROUTES: tuple[Route, ...] = (
     Route("PATCH", "/documents/{path}", "patch_document"),
     Route("DELETE", "/documents/{path}", "delete_document"),
     Route("GET", "/changes", "recent_changes"),
+    Route("GET", "/links", "document_links"),
     Route("GET", "/search", "search_knowledge", prepare=_split_tags),
     Route("POST", "/search", "search_knowledge"),
     Route("POST", "/batch-read", "batch_read"),
