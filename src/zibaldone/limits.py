@@ -469,6 +469,33 @@ JOB_RESULT_BYTES_MAX = 256 * KIB
 JOB_ERROR_CHARS_MAX = 500
 """What is kept of the reason why a job failed."""
 
+LINKS_MAX = 500
+"""Links that are kept of one document, and that are shown of it."""
+
+LINKS_LOOKED_AT_CHARS = 200_000
+"""Links are looked for in so much of a document."""
+
+RECENT_LOOKED_AT = 1_000
+"""Of the last changes in a namespace, those that are looked at for a list of what changed."""
+
+RECENT_LIMIT_DEFAULT = 20
+"""Documents in a list of what changed."""
+
+RECENT_LIMIT_MAX = 100
+"""Documents in a list of what changed, at most."""
+
+LIST_FOLDERS_MAX = 1_000
+"""Folders in one answer of a list."""
+
+NEAR_PATHS_MAX = 3
+"""Paths that an error about a missing document names."""
+
+NEAR_PATHS_LOOKED_AT = 50
+"""Documents that are compared with a missing path, for each of a few ways to find them."""
+
+NEAR_PATHS_SECONDS_MAX = 1.0
+"""How long paths near a missing one are looked for."""
+
 JOBS_OPEN_PER_KEY_MAX = 100
 """Jobs of one caller, MCP tasks among them, that are queued or running; more are refused."""
 
