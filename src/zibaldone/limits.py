@@ -892,6 +892,74 @@ ASSISTANT_CACHE_SECONDS_MAX = 30 * 86_400
 ASSISTANT_SECONDS_MAX = 86_400
 """The longest time for one turn that can be configured."""
 
+PACK_PATHS_MAX = 1_000
+"""Paths that one call names, folders and files."""
+
+PACK_PATH_CHARS_MAX = 4_096
+"""One such path; file systems allow no longer one."""
+
+PACK_ENTRIES_MAX = 100_000
+"""Files and folders that one call looks at, about a second. Ignored folders are not looked into."""
+
+PACK_FILES_MAX = 20_000
+"""Files of one call. A store takes 10 000, and no window holds another 10 000."""
+
+PACK_STORE_FILES_MAX = 10_000
+"""Files of one call that do not fit into the prompt, attachments included; a hosted vector store
+has the same limit."""
+
+PACK_FILE_BYTES_MAX = 2 * MIB
+"""A larger file is left out: half a million tokens, and nobody writes such a source by hand."""
+
+PACK_BYTES_MAX = 256 * MIB
+"""Text of one call. Counting takes about ten seconds for so much, the first time."""
+
+PACK_SETTLE_SECONDS = 2.0
+"""A file whose mtime is younger is compared by its content next time: another edit within the same
+tick of the file system's clock leaves size and mtime as they are. FAT has ticks of two seconds."""
+
+PACK_READ_TRIES_MAX = 3
+"""How often a file is read again because it changed meanwhile."""
+
+PACK_UNDECODABLE_SHARE_MAX = 0.1
+"""A text with a larger share of bytes that are not UTF-8 counts as binary."""
+
+PACK_CACHE_FILES_MAX = 50_000
+"""Files whose tokens are remembered, about 300 bytes each."""
+
+PACK_COUNT_SLICE_CHARS = 32_768
+"""Characters whose tokens are counted at once, two milliseconds in which no other thread runs."""
+
+PACK_IGNORE_BYTES_MAX = 256 * KIB
+"""Of one .gitignore or .zibaldoneignore."""
+
+PACK_IGNORE_LINES_MAX = 5_000
+"""Of one .gitignore or .zibaldoneignore."""
+
+PACK_IGNORE_WILDCARDS_MAX = 3
+"""Asterisks in one part of a pattern; matching takes the power of their number."""
+
+PACK_INLINE_SHARE = 0.75
+"""Room for files in the prompt: this share of what the answer leaves of the window."""
+
+PACK_TREE_SHARE = 0.1
+"""The tree of all files may take this share; beyond it, folders are shown by their counts."""
+
+PACK_NAMES_MAX = 200
+"""Files listed by name in one line of a prompt; further ones are counted."""
+
+PACK_STALE_SHARE_MAX = 0.5
+"""When this share of the files' text in a conversation is out of date, it is written anew."""
+
+PACK_STALE_IDLE_SHARE_MAX = 0.05
+"""The same once the provider's cache has expired: then it costs nothing."""
+
+PACK_STALE_TOKENS_MIN = 1_024
+"""Less than this is not worth it: providers cache no shorter prompt."""
+
+PACK_INSTRUCTIONS_CHARS_MAX = 400_000
+"""Instructions of one turn."""
+
 PROVIDER_TRIES_MAX = 4
 """Requests to a provider for one answer, if it is busy, fails or cannot be reached. None is sent
 again after the first byte of an answer: it may have been paid for."""

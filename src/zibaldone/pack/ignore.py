@@ -1,0 +1,140 @@
+"""Which files are left out: .gitignore, .zibaldoneignore and a few built-in patterns.
+
+Both kinds of files may be in every folder, and the deepest one that says anything decides.
+.zibaldoneignore wins over .gitignore. It holds for every file; .gitignore does not hold for a path
+that the caller names.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+
+from pathspec import GitIgnoreSpec
+
+from zibaldone.limits import (
+    PACK_IGNORE_BYTES_MAX,
+    PACK_IGNORE_LINES_MAX,
+    PACK_IGNORE_WILDCARDS_MAX,
+)
+
+GIT_FILE = ".gitignore"
+OWN_FILE = ".zibaldoneignore"
+FILES = frozenset({GIT_FILE, OWN_FILE})
+
+NEVER = frozenset({".git", ".hg", ".svn", ".jj"})
+"""Folders of version control: never read."""
+
+_BUILT_IN = GitIgnoreSpec.from_lines(
+    (
+        *("__pycache__/", "*.pyc", "*.egg-info/", "node_modules/", ".venv/", ".tox/", ".DS_Store"),
+        *(".mypy_cache/", ".pytest_cache/", ".ruff_cache/"),
+    )
+)
+_STARS = re.compile(r"(?<!\*)\*(?!\*)")
+
+
+@dataclass(slots=True, eq=False)
+class Rules:
+    """What the ignore files of a folder and of those above it say."""
+
+    folder: str
+    """Absolute, with a slash at the end."""
+    git: GitIgnoreSpec | None
+    own: GitIgnoreSpec | None
+    parent: Rules | None
+    stamp: tuple[object, ...] = ()
+    """Of the ignore files that were read."""
+    problems: tuple[str, ...] = ()
+    _named: Rules | None = field(default=None, repr=False)
+
+    def reason(self, path: str, *, is_folder: bool) -> str:
+        """The ignore file that leaves a path out, or nothing. Its folder must not be left out."""
+        own = self.reason_of_own(path, is_folder=is_folder)
+        if own is not None:
+            return own
+        rules: Rules | None = self
+        while rules is not None:
+            if rules.git is not None:
+                decision = _check(rules.git, path[len(rules.folder) :], is_folder)
+                if decision is not None:
+                    return GIT_FILE if decision else ""
+            rules = rules.parent
+        return ""
+
+    def reason_of_own(self, path: str, *, is_folder: bool) -> str | None:
+        """The same by .zibaldoneignore alone; None if it says nothing."""
+        rules: Rules | None = self
+        while rules is not None:
+            if rules.own is not None:
+                decision = _check(rules.own, path[len(rules.folder) :], is_folder)
+                if decision is not None:
+                    return OWN_FILE if decision else ""
+            rules = rules.parent
+        return None
+
+    def without_git(self) -> Rules:
+        """The same without .gitignore, for what is below a folder that the caller named although
+        .gitignore leaves it out."""
+        if self._named is None:
+            parent = None if self.parent is None else self.parent.without_git()
+            self._named = Rules(self.folder, None, self.own, parent, self.stamp)
+        return self._named
+
+
+def root_rules(root: str) -> Rules:
+    """The built-in patterns, which come before any file."""
+    return Rules(root.rstrip("/") + "/", _BUILT_IN, None, None)
+
+
+def folder_rules(folder: str, parent: Rules, stamp: tuple[object, ...]) -> Rules:
+    """The rules of a folder that has ignore files."""
+    problems: list[str] = []
+    git = _read(os.path.join(folder, GIT_FILE), problems)
+    own = _read(os.path.join(folder, OWN_FILE), problems)
+    return Rules(folder.rstrip("/") + "/", git, own, parent, stamp, tuple(problems))
+
+
+def _check(spec: GitIgnoreSpec, relative: str, is_folder: bool) -> bool | None:
+    return spec.check_file(relative + "/" if is_folder else relative).include
+
+
+def _read(path: str, problems: list[str]) -> GitIgnoreSpec | None:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return None
+    except OSError as problem:
+        problems.append(f"cannot be read: {problem.strerror}")
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        try:
+            data = file.read(PACK_IGNORE_BYTES_MAX + 1)
+        except OSError as problem:
+            problems.append(f"cannot be read: {problem.strerror}")
+            return None
+    lines = data[:PACK_IGNORE_BYTES_MAX].decode("utf-8", errors="replace").splitlines()
+    if len(data) > PACK_IGNORE_BYTES_MAX or len(lines) > PACK_IGNORE_LINES_MAX:
+        problems.append(f"only its first {PACK_IGNORE_LINES_MAX} lines are used")
+    return _spec(lines[:PACK_IGNORE_LINES_MAX], problems)
+
+
+def _spec(lines: list[str], problems: list[str]) -> GitIgnoreSpec | None:
+    usable = []
+    for line in lines:
+        # Expressions with many wildcards take the power of their number to match.
+        parts = line.split("/")
+        if (
+            max(len(_STARS.findall(part)) for part in parts) > PACK_IGNORE_WILDCARDS_MAX
+            or parts.count("**") > PACK_IGNORE_WILDCARDS_MAX
+        ):
+            problems.append(f"a line with too many wildcards is not used: {line[:60]}")
+            continue
+        try:
+            GitIgnoreSpec.from_lines([line])
+        except ValueError:
+            problems.append(f"a line is no pattern: {line[:60]}")
+            continue
+        usable.append(line)
+    return GitIgnoreSpec.from_lines(usable) if usable else None
