@@ -38,6 +38,8 @@ _COMMANDS = (
     ("reindex", "reindex", "reindex", "Embed every chunk that has no vector yet."),
     ("jobs", "jobs", "jobs", "List background jobs, or show, cancel and retry one."),
     ("sources", "sources", "sources", "List the sources, or add, sync and change them."),
+    ("ask", "ask", "ask", "Ask an assistant about files; the answer is printed as it comes."),
+    ("sessions", "sessions", "sessions", "List conversations with assistants, or show one."),
     ("usage", "usage", "usage", "Show how much each namespace holds, and the quotas."),
     ("call", "call", "call", "Call TOOL with ARGUMENTS and print its answer as JSON."),
     ("migrate", "migrate", "migrate", "Move everything into another store."),

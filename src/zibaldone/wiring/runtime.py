@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from zibaldone.consult.job import CONSULT, consult_kind
 from zibaldone.embed.open import EmbedderSettings, open_embedder
 from zibaldone.embed.port import Embedder
 from zibaldone.embed.watched import Watched
@@ -16,15 +17,18 @@ from zibaldone.ingest.fetch import Fetcher
 from zibaldone.jobs.runner import JobRunner
 from zibaldone.keep.pulled import PulledDocuments
 from zibaldone.keep.writing import Preparation
+from zibaldone.model.assistant import read_assistants
 from zibaldone.pull.job import SYNC, sync_kind
 from zibaldone.pull.live import LiveSources
 from zibaldone.settings import Settings
 from zibaldone.store.open import mirrored, open_store, store_url
 from zibaldone.tools.spec import Runtime
+from zibaldone.wiring.consult import answer_writer, build_consulting
 
 
 def build_runtime(settings: Settings) -> Runtime:
     limits = settings.limits
+    assistants = read_assistants(settings.assistants)
     chosen = chosen_embedder(settings)
     embedder = None if chosen is None else Watched(chosen)
     url = store_url(settings.data, settings.store)
@@ -44,8 +48,12 @@ def build_runtime(settings: Settings) -> Runtime:
     kinds = {SYNC: sync_kind(store, pulled)}
     if index is not None:
         kinds[REINDEX] = reindex_kind(store, index)
+    consulting = None
+    if assistants:
+        consulting = build_consulting(store, limits, assistants, embedder, lambda: runtime)
+        kinds[CONSULT] = consult_kind(consulting, answer_writer(lambda: runtime))
     jobs = JobRunner(store, kinds)
-    return Runtime(
+    runtime = Runtime(
         store=store,
         limits=limits,
         query_vectors=QueryVectors(embedder),
@@ -68,7 +76,10 @@ def build_runtime(settings: Settings) -> Runtime:
             text_bytes_max=limits.document_body_bytes_max,
             seconds_max=limits.ingest_seconds_max,
         ),
+        assistants=assistants,
+        consulting=consulting,
     )
+    return runtime
 
 
 def chosen_embedder(settings: Settings) -> Embedder | None:
