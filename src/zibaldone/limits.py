@@ -1076,6 +1076,48 @@ CONSULT_COMPARED_CHARS_MAX = 20_000
 """Of each answer, what is compared with the others: the time is quadratic."""
 
 assert LIST_LIMIT_DEFAULT <= LIST_LIMIT_MAX <= LIST_OFFSET_MAX  # noqa: S101
+OVERFLOW_FILES_MAX = 10_000
+"""Files in the searchable store of one call, as in a hosted vector store."""
+
+OVERFLOW_TEXT_CHARS_MAX = 256 * MIB
+"""Characters of all these files together. The index takes about as much memory as the text; it is
+built at some megabytes a second."""
+
+OVERFLOW_BUILDS = 2
+"""Stores that are built or filled with vectors at once, one of each key: the work needs a core."""
+
+OVERFLOW_BUILDS_EXTRA = 2
+"""Further ones, for keys of which none is."""
+
+OVERFLOW_CANDIDATES = 100
+"""Files that keywords and vectors each contribute to a search in such a store."""
+
+OVERFLOW_HITS_MAX = 50
+"""Hits of one search in such a store."""
+
+OVERFLOW_EMBED_BATCH = 16
+"""Texts embedded between two looks at whether the call still runs: a second on a busy machine."""
+
+OVERFLOW_SEARCH_EMBEDS_MAX = 96
+"""Texts that one search has embedded, the likeliest ones; the rest follows while the assistant
+thinks."""
+
+OVERFLOW_SEARCH_SECONDS_MAX = 8.0
+"""How long a search waits for them; an assistant takes as long to write its next step."""
+
+OVERFLOW_QUERY_SECONDS_MAX = 10.0
+"""How long it waits for the vector of the query; the first one also loads the model."""
+
+OVERFLOW_CLOSE_SECONDS_MAX = 5.0
+"""How long the end of a call waits for its threads. One inside a model that hangs is left behind;
+it holds nothing of the index."""
+
+VECTOR_CACHE_BYTES_MAX = 256 * MIB
+"""Vectors of such stores that are kept in memory for the next call, of all keys."""
+
+VECTOR_CACHE_OWNER_BYTES_MAX = 128 * MIB
+"""The same of one key: some 200 000 chunks of 384 dimensions, twenty of each of 10 000 files."""
+
 assert CHUNK_CHARS_MIN < CHUNK_CHARS_TARGET <= CHUNK_CHARS_MAX  # noqa: S101
 assert CHUNK_SIZE_CHARS_MIN <= CHUNK_SIZE_CHARS_DEFAULT <= CHUNK_SIZE_CHARS_MAX  # noqa: S101
 assert 2 * CHUNK_SIZE_CHARS_MAX * 5 // 4 <= INDEX_TERMS_MAX  # noqa: S101
