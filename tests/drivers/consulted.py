@@ -18,7 +18,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "ada": (),
     "bob": (),
     "eve": ("--namespace", "elsewhere"),
-    "reader": ("--allow", "read"),
+    "reader": ("--effect", "read"),
     "guest": ("--prefix", "guests/"),
 }
 """Who asks: the first is whoever nobody is named."""
@@ -63,6 +63,8 @@ class Consulted:
         """What the models were sent since the last time; nothing is kept of it."""
         bodies = [request.json for request in self.models.to_models]
         self.models.requests.clear()
+        while self.models.asked.acquire(blocking=False):
+            pass
         return bodies
 
 

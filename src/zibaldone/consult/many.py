@@ -11,7 +11,7 @@ from zibaldone.limits import CONSULT_COMPARED_CHARS_MAX, CONSULT_DIFFERENCES_MAX
 
 _SENTENCE = re.compile(r"(?<=[.!?:])\s+|\n+")
 _WORD = re.compile(r"\w+")
-_WORDS_MIN = 3
+_WORDS_MIN = 2
 _SHARED_OVERLAP = 0.5
 """Of the words of the shorter of two sentences; more, and they say the same."""
 

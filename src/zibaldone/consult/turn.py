@@ -332,7 +332,7 @@ class _Turn:
             "left_out": left_out,
             "deleted": file_list(packed.deleted),
             "rewritten": packed.rewrite_reason if packed.is_rewritten else "",
-            "saved": max(packed.tokens.full_resend - packed.tokens.total, 0),
+            "saved": max(packed.tokens.full_resend - packed.tokens.sent_new, 0),
             "redacted": packed.redacted,
             "notes": notes,
         }
