@@ -868,6 +868,59 @@ LIVE_RETRY_SECONDS_MAX = 60.0
 LIVE_LATE_SECONDS = 60.0
 """A live source that is further behind is late: `/health` is degraded."""
 
+MEMORY_READ_CHARS_MAX = 32 * KIB
+"""Of an episode, from which entities and facts are taken; the rest is found by search."""
+
+ENTITIES_MAX = 200
+"""Entities of an episode."""
+
+ENTITY_CHARS_MAX = 80
+"""Of the name of an entity; what is longer is a sentence."""
+
+FACTS_MAX = 200
+"""Facts of an episode."""
+
+FACT_CHARS_MAX = 500
+"""Of a sentence that is kept as a fact."""
+
+RELATION_CHARS_MAX = 80
+"""Of what stands between the two entities of a fact."""
+
+FRONT_MATTER_CHARS_MAX = 4_096
+"""Of the front matter of an episode; what is longer is text."""
+
+DATES_CHARS_MAX = 20_000
+"""Of a text in which dates are looked for."""
+
+DATES_MAX = 20
+"""Dates that are taken from a text."""
+
+MEMORY_GROUPS_MAX = 20
+"""Groups that one call asks for."""
+
+MEMORY_ITEMS_MAX = 100
+"""Episodes, nodes or facts in one answer."""
+
+MEMORY_ITEMS_DEFAULT = 10
+"""The same where a call does not say."""
+
+MEMORY_RESPONSE_CHARS_MAX = 4 * MIB
+"""Of all texts in one answer of get_episodes."""
+
+MEMORY_CLEAR_BATCH = 100
+"""Episodes that clear_graph deletes in one transaction."""
+
+MEMORY_CLEAR_SECONDS_MAX = 300.0
+"""How long clear_graph may take. What it has deleted by then stays deleted; call it again."""
+
+MEMORY_LABELS_MAX = 20
+"""Labels that entities are restricted to."""
+
+MEMORY_SUMMARY_FACTS = 5
+"""Facts that make the summary of an entity."""
+
+MEMORY_NAME_WORDS_MAX = 64
+"""Words of a question among which names of entities are looked for."""
 ASSISTANTS_MAX = 32
 """Assistants in the settings: each is a tool that every client's model reads."""
 

@@ -74,6 +74,7 @@ def fill(store: Store) -> None:
     kept.create("registries/skipped", "not embedded")
     kept.create("empty", "")
     kept.create("notes/one", "in another namespace", OTHER)
+    kept.create("memory/team/one", "Last week Ada joined Acme Corporation in Oslo.")
     kept.create("gone", "will be deleted")
     kept.delete("gone")
     kept.patch("notes/one", "giraffe", "zebra")

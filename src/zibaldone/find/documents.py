@@ -11,6 +11,7 @@ from zibaldone.find.fusion import Fused, weighted_scores, with_bonus
 from zibaldone.find.meaning import Meaning
 from zibaldone.find.missing import Missing
 from zibaldone.find.parse import QuotingRank
+from zibaldone.find.share import vector_share
 from zibaldone.model.chunk import ChunkView
 from zibaldone.model.query import Filter, Query
 from zibaldone.store.port import Reader
@@ -53,15 +54,12 @@ def search_documents(
         similarity_min=-1.0 if meaning is None else meaning.similarity_min,
     )
     candidates, document_of, is_full = _gathered(reader, wanted, meaning, limit)
-    share = meaning.vector_share if meaning is not None and candidates.similarities else 0.0
-    if candidates.lacks_words:
-        share = 1.0
     fused = weighted_scores(
         candidates.lexical,
         candidates.vector,
         candidates.word_scores,
         candidates.similarities,
-        vector_share=share,
+        vector_share=vector_share(reader, candidates, meaning),
     )
     ranked = with_bonus(fused, candidates.quoting, candidates.quoting_bonus)
     hits = _by_document(reader, ranked, document_of, limit)

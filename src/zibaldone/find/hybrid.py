@@ -16,6 +16,7 @@ from zibaldone.find.fusion import (
 from zibaldone.find.meaning import Meaning
 from zibaldone.find.missing import Missing
 from zibaldone.find.parse import QuotingRank
+from zibaldone.find.share import vector_share
 from zibaldone.limits import CANDIDATES_MAX, SEARCH_LIMIT_MAX
 from zibaldone.model.query import Filter, Query
 from zibaldone.store.port import Reader
@@ -39,7 +40,7 @@ class MixScores:
     lexical_max: int
     vector_max: int
     vector_share: float | None = None
-    """None: the default share, less for languages the model does not know."""
+    """None: chosen for the query (`find.share`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +103,8 @@ def _mixed(
     candidates = gather(reader, _wanted(query, where, mode), meaning)
     share = mode.vector_share
     if share is None:
-        share = 0.0 if meaning is None else meaning.vector_share
-    if candidates.lacks_words:
+        share = vector_share(reader, candidates, meaning)
+    elif candidates.lacks_words:
         share = 1.0
     chunks = weighted_scores(
         candidates.lexical,

@@ -11,9 +11,6 @@ from zibaldone.find.query_vector import FAILED, QueryVectors
 from zibaldone.limits import QUERY_EMBED_SECONDS_MAX
 from zibaldone.model.query import Query
 
-VECTOR_SHARE = 0.5
-"""Of the fused score, for a text in a language the model knows (docs/explain/finding.md)."""
-
 _UNKNOWN_SCRIPT = Missing("vectors", "The embedding model does not know this script.")
 
 
@@ -27,11 +24,6 @@ class Meaning:
     """How well the model knows the query's language, from 0 to 1."""
     similarity_min: float = -1.0
     """Chunks with a smaller cosine have little to do with the query; -1 where that is not known."""
-
-    @property
-    def vector_share(self) -> float:
-        """How much of a fused score the vectors decide, from 0 to 1."""
-        return VECTOR_SHARE * self.trust
 
 
 @dataclass(frozen=True, slots=True)

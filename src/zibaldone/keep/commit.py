@@ -9,10 +9,12 @@ from zibaldone.model.document import Document, VectorStatus
 from zibaldone.model.facets import Facets
 from zibaldone.model.instant import now_us
 from zibaldone.model.job import VECTORS, NewJob
+from zibaldone.model.memory import place_of
 from zibaldone.store.port import AuditEntry, Reader, Writer
 from zibaldone.text.chunk import cut
 from zibaldone.text.chunk_changes import WantedChunks
 from zibaldone.text.facets import facets_of
+from zibaldone.text.memory import episode_of
 
 VECTOR_SKIP_PREFIXES = ("operations/tasks/comments/", "registries/")
 """Records that change often: they are found by path and keyword, not by meaning."""
@@ -61,6 +63,8 @@ def commit(
     else:
         stored = writer.documents.replace(before, after)
     writer.documents.put_facets(stored, _facets(stored))
+    if place_of(stored.document_id) is not None:
+        writer.memory.put(stored, episode_of(stored, stored.body))
     chunks = writer.chunks.stored(stored)
     if prepared is not None and prepared.lacks_terms(chunks):
         raise Outdated

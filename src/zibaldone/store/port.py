@@ -126,6 +126,14 @@ from zibaldone.model.consult import Message, SentFile, Session, SessionKey, Spen
 from zibaldone.model.document import Document, DocumentHead, DocumentPart, Revision
 from zibaldone.model.facets import Facets
 from zibaldone.model.job import Job, JobState, NewJob
+from zibaldone.model.memory import (
+    Entity,
+    Episode,
+    EpisodeHead,
+    Node,
+    StoredFact,
+    Surroundings,
+)
 from zibaldone.model.pulled import PulledBlock, PulledRow, PulledRun
 from zibaldone.model.query import NO_FILTER, Filter, Query
 from zibaldone.store.upkeep import SourceDefinitions, Upkeep
@@ -465,6 +473,69 @@ class PulledWrites(PulledReads, Protocol):
         ...
 
 
+class MemoryReads(Protocol):
+    """Episodes (`model.memory`): live documents under `memory/<group>/`, and what they say.
+
+    `until_us`: as if nothing that is later were known.
+    """
+
+    def find(self, episode_id: str) -> list[EpisodeHead]:
+        """Episodes with this id; there can be one in each group."""
+        ...
+
+    def latest(
+        self, group_ids: Iterable[str], *, limit: int, until_us: int | None = None
+    ) -> list[EpisodeHead]:
+        """The last episodes of these groups by their own time, last first."""
+        ...
+
+    def groups(self) -> dict[str, int]:
+        """The number of episodes in each group that has any."""
+        ...
+
+    def around(self, document_ids: Iterable[str]) -> dict[str, Surroundings]:
+        """What stands next to each of these episodes, up to two each way.
+
+        In the order of their time, and of their storage keys where that is the same.
+        """
+        ...
+
+    def entities_of(self, document_ids: Iterable[str]) -> dict[str, list[Entity]]:
+        """What these episodes mention; those that mention nothing are left out."""
+        ...
+
+    def nodes(
+        self, group_id: str, entity_keys: Iterable[str], *, until_us: int | None = None
+    ) -> list[Node]:
+        """Those of these entities that the group mentions, in the order given."""
+        ...
+
+    def facts_of(
+        self, document_ids: Iterable[str], *, until_us: int | None = None
+    ) -> list[StoredFact]:
+        """What these episodes state, in the order given, each with what ended it.
+
+        A fact is ended by the next one, by time, of the same group, subject and slot whose object
+        is another.
+        """
+        ...
+
+    def stating(
+        self, group_id: str, entity_key: str, *, limit: int, until_us: int | None = None
+    ) -> list[str]:
+        """The last documents with facts whose subject is this entity, last first."""
+        ...
+
+
+class MemoryWrites(MemoryReads, Protocol):
+    def put(self, document: Document, episode: Episode | None) -> None:
+        """Store what a document says as an episode, in place of what was stored of it before.
+
+        None: it was deleted.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class VectorCoverage:
     pending: int
@@ -714,6 +785,8 @@ class Reader(Protocol):
     @property
     def pulled(self) -> PulledReads: ...
     @property
+    def memory(self) -> MemoryReads: ...
+    @property
     def sessions(self) -> SessionReads: ...
     @property
     def audit(self) -> AuditReads: ...
@@ -739,6 +812,8 @@ class Writer(Protocol):
     def sources(self) -> SourceWrites: ...
     @property
     def pulled(self) -> PulledWrites: ...
+    @property
+    def memory(self) -> MemoryWrites: ...
     @property
     def sessions(self) -> SessionWrites: ...
     @property

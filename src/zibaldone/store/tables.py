@@ -145,6 +145,22 @@ TABLES: tuple[Table, ...] = (
         "source_id:int document_id namespace block:int mark:int content:bytes",
     ),
     _table(
+        "memory_episodes",
+        "document_key",
+        "document_key:int namespace group_id episode_id valid_at_us:int",
+    ),
+    _table(
+        "memory_entities",
+        "document_key entity_key",
+        "document_key:int entity_key namespace group_id name label valid_at_us:int",
+    ),
+    _table(
+        "memory_facts",
+        "document_key fact_index",
+        "document_key:int fact_index:int namespace group_id subject relation object slot fact "
+        "valid_at_us:int",
+    ),
+    _table(
         "consult_sessions",
         "session_key",
         "session_key:int namespace owner assistant session_id turns:int tokens:int "

@@ -17,7 +17,9 @@ def facets_of(tags: Iterable[str], metadata: Mapping[str, Any], created_at_us: i
     """Rows of a database bring their own tags, score and date as metadata; those count."""
     return Facets(
         tags=frozenset(filter(None, map(fold_tag, (*tags, *_tag_list(metadata.get("Tags")))))),
-        created_us=_instant_us(metadata.get("CreationDate"), created_at_us),
+        created_us=_instant_us(
+            metadata.get("CreationDate", metadata.get("reference_time")), created_at_us
+        ),
         score=_number(metadata.get("Score")),
         post_type=_whole(metadata.get("PostTypeId")),
     )

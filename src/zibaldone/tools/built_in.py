@@ -17,6 +17,8 @@ from zibaldone.tools.documents import (
 )
 from zibaldone.tools.exchange import import_documents
 from zibaldone.tools.jobs import jobs
+from zibaldone.tools.memory import episodes
+from zibaldone.tools.memory import search as memory_search
 from zibaldone.tools.rag import (
     admin,
     fetch_from_source,
@@ -51,6 +53,13 @@ TOOLS: tuple[AnyTool, ...] = (
     fetch_from_source.TOOL,
     admin.STATS,
     sync.TOOL,
+    episodes.ADD,
+    memory_search.NODES,
+    memory_search.FACTS,
+    episodes.GET,
+    episodes.DELETE,
+    episodes.CLEAR,
+    episodes.STATUS,
     history.HISTORY,
     history.REVISION,
     history.DIFF,

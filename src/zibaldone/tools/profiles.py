@@ -30,6 +30,15 @@ RAG = (
     "rag.admin.stats",
     "rag.admin.sync",
 )
+MEMORY = (
+    "add_memory",
+    "search_nodes",
+    "search_memory_facts",
+    "get_episodes",
+    "delete_episode",
+    "clear_graph",
+    "get_status",
+)
 
 CONSULT = ("count_tokens", "cancel_job")
 """What belongs to asking assistants, beside the tools that are made for each."""
@@ -56,6 +65,7 @@ def built_in(tools: Iterable[AnyTool], consult: Sequence[str] = ()) -> tuple[Pro
         Profile("gpt", "/mcp-gpt", GPT),
         Profile("gpt-full", "/mcp-gpt-full", FULL, is_public=False),
         Profile("rag", "/mcp-rag", RAG),
+        Profile("memory", "/mcp-memory", MEMORY),
         Profile("all", "/mcp-all", everything, spelling="underscores"),
     )
     if consult:

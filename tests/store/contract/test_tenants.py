@@ -122,10 +122,10 @@ def test_the_looks_cover_every_read_of_the_port() -> None:
     }
     parts = {name for name in vars(Reader) if not name.startswith("_")}
     # The keys are the operator's, no tenant's; `within` reads nothing. Sources, and what is
-    # remembered of the rows pulled from them, belong to a namespace as a whole, and sessions to a
-    # key: test_sources.py and test_sessions.py
+    # remembered of the rows pulled from them, belong to a namespace as a whole, sessions to a key,
+    # and episodes have a folder of their own: test_sources.py, test_sessions.py and test_memory.py
     # look at them from outside.
-    assert protocols.keys() == parts - {"api_keys", "within", "pulled", "sessions"}
+    assert protocols.keys() == parts - {"api_keys", "within", "pulled", "sessions", "memory"}
     offered = {
         f"{part}.{method}"
         for part, protocol in protocols.items()

@@ -66,6 +66,9 @@ SAMPLE_ROWS: dict[str, tuple[str, ...]] = {
     "pulled_runs": ("(2, 'home', 4, 1)",),
     "pulled_blocks": ("(2, 0, 'home', 1, x'03', '1', 1)",),
     "pulled_rows": ("(2, 'shop/1', 'home', 0, 4, x'04')",),
+    "memory_episodes": ("(7, 'home', 'g', 'e1', 5)",),
+    "memory_entities": ("(7, 'ada', 'home', 'g', 'Ada', 'Name', 5)",),
+    "memory_facts": ("(7, 0, 'home', 'g', 'ada', 'at', 'acme', '', 'Ada at Acme', 5)",),
     "consult_sessions": (
         """(1, 'home', 'k1', 'reviewer', 's', 2, 90, 100, 50, 0, 9, 40, 0.5, '{}', 1, 2, NULL,
             0)""",

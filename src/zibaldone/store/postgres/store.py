@@ -25,6 +25,7 @@ from zibaldone.store.postgres.fold import Folding
 from zibaldone.store.postgres.jobs import Jobs, Queue
 from zibaldone.store.postgres.journal import Audit
 from zibaldone.store.postgres.lexical import Lexical
+from zibaldone.store.postgres.memory import Memory
 from zibaldone.store.postgres.probe import ProbeThread
 from zibaldone.store.postgres.pulled import Pulled
 from zibaldone.store.postgres.readers import Readers
@@ -93,6 +94,10 @@ class Session:
     @cached_property
     def pulled(self) -> Pulled:
         return Pulled(self._transaction, self._tenant)
+
+    @cached_property
+    def memory(self) -> Memory:
+        return Memory(self._transaction, self._tenant)
 
     @cached_property
     def sessions(self) -> Sessions:

@@ -14,6 +14,7 @@ from zibaldone.store.port import (
     DocumentReads,
     JobReads,
     LexicalReads,
+    MemoryReads,
     ProbeResult,
     PulledReads,
     Reader,
@@ -73,6 +74,10 @@ class MirroredReader:
     @property
     def pulled(self) -> PulledReads:
         return self._own.pulled
+
+    @property
+    def memory(self) -> MemoryReads:
+        return self._own.memory
 
     @property
     def sessions(self) -> SessionReads:

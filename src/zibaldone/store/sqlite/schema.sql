@@ -343,3 +343,54 @@ CREATE TABLE consult_spending (
     cost      REAL NOT NULL,
     PRIMARY KEY (namespace, owner, day)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE memory_episodes (
+    document_key INTEGER PRIMARY KEY REFERENCES documents (document_key),
+    namespace    TEXT NOT NULL,
+    group_id     TEXT NOT NULL,
+    episode_id   TEXT NOT NULL,
+    valid_at_us  INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX memory_episodes_by_time
+    ON memory_episodes (namespace, group_id, valid_at_us, document_key);
+
+CREATE INDEX memory_episodes_by_id ON memory_episodes (namespace, episode_id);
+
+CREATE TABLE memory_entities (
+    document_key INTEGER NOT NULL REFERENCES documents (document_key),
+    entity_key   TEXT NOT NULL,
+    namespace    TEXT NOT NULL,
+    group_id     TEXT NOT NULL,
+    name         TEXT NOT NULL,
+    label        TEXT NOT NULL,
+    valid_at_us  INTEGER NOT NULL,
+    PRIMARY KEY (document_key, entity_key)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX memory_entities_by_name
+    ON memory_entities (namespace, group_id, entity_key, valid_at_us, document_key);
+
+CREATE TABLE memory_facts (
+    document_key INTEGER NOT NULL REFERENCES documents (document_key),
+    fact_index   INTEGER NOT NULL,
+    namespace    TEXT NOT NULL,
+    group_id     TEXT NOT NULL,
+    subject      TEXT NOT NULL,
+    relation     TEXT NOT NULL,
+    object       TEXT NOT NULL,
+    slot         TEXT NOT NULL,
+    fact         TEXT NOT NULL,
+    valid_at_us  INTEGER NOT NULL,
+    PRIMARY KEY (document_key, fact_index)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX memory_facts_by_subject
+    ON memory_facts (namespace, group_id, subject, valid_at_us, document_key);
+
+CREATE INDEX memory_facts_by_object
+    ON memory_facts (namespace, group_id, object, valid_at_us, document_key);
+
+CREATE INDEX memory_facts_by_slot
+    ON memory_facts (namespace, group_id, subject, slot, valid_at_us, document_key)
+    WHERE slot <> '';

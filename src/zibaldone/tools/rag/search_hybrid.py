@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 
 from zibaldone.find.fusion import Fused
 from zibaldone.find.hybrid import FuseRanks, MixScores, Mode, Rerank, rank_chunks
-from zibaldone.find.meaning import VECTOR_SHARE, meaning_of
+from zibaldone.find.meaning import meaning_of
 from zibaldone.find.parse import checked_query, query_notes
 from zibaldone.limits import RAG_SECONDS_MAX, SEARCH_LIMIT_DEFAULT, SNIPPET_CHARS_MAX
 from zibaldone.model.chunk import ChunkView
@@ -60,7 +60,7 @@ class Convex(Arguments):
         ge=0,
         le=1,
         allow_inf_nan=False,
-        description=f"Default: {VECTOR_SHARE}, less for languages the model does not know",
+        description="Default: chosen for each query",
     )
 
 

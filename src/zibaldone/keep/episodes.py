@@ -1,0 +1,178 @@
+"""Write and delete episodes of memory: documents under `memory/<group>/`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import NAMESPACE_URL, uuid5
+
+import orjson
+
+from zibaldone.errors import Conflict, InvalidArgument, NotFound
+from zibaldone.keep.commit import Actor, Change
+from zibaldone.keep.create import NewDocument, creation
+from zibaldone.keep.delete import delete_live
+from zibaldone.keep.update import Changes, changed
+from zibaldone.keep.writing import Edit, Seen
+from zibaldone.limits import TAG_CHARS_MAX, TAGS_MAX, Limits
+from zibaldone.model.document import Document
+from zibaldone.model.instant import from_iso, to_iso
+from zibaldone.model.memory import MEMORY_PREFIX, place_of
+from zibaldone.store.port import Reader, Writer
+from zibaldone.text import normalize
+from zibaldone.text.chunk_changes import Checkpoint
+from zibaldone.text.entities import front_matter
+from zibaldone.text.memory import REFERENCE_TIME, SOURCE, SOURCE_DESCRIPTION
+
+_MIMES = {"text": "text/markdown", "message": "text/plain", "json": "application/json"}
+
+
+@dataclass(frozen=True, slots=True)
+class NewEpisode:
+    name: str
+    body: str
+    group_id: str
+    source: str = "text"
+    source_description: str = ""
+    episode_id: str | None = None
+    """None: made from the rest, so that the same episode is stored once."""
+    reference_time: str | None = None
+
+
+class Unchanged(Exception):
+    """The episode is stored already, exactly so."""
+
+    def __init__(self, document: Document) -> None:
+        super().__init__(document.document_id)
+        self.document = document
+
+
+def group_prefix(group_id: str) -> str:
+    """Where the episodes of a group are. InvalidArgument: it cannot be the name of a group."""
+    name = normalize.document_id(group_id, "group_id")
+    if "/" in name or name != normalize.normal_form("NFC", group_id):
+        raise InvalidArgument(
+            "A group_id is one part of a path: no slash, no blanks around it, not '.' or '..'.",
+            field="group_id",
+        )
+    return f"{MEMORY_PREFIX}{name}/"
+
+
+def document_id_of(new: NewEpisode) -> str:
+    prefix = group_prefix(new.group_id)
+    episode_id = new.episode_id
+    if episode_id is None:
+        parts = (new.name, new.source, new.source_description, new.reference_time, new.body)
+        made_of = orjson.dumps((prefix, *parts))
+        episode_id = str(uuid5(NAMESPACE_URL, "zibaldone:episode:" + made_of.decode()))
+    path = normalize.document_id(episode_id, "uuid")
+    return normalize.document_id(prefix + path, "uuid")
+
+
+def adding(new: NewEpisode, actor: Actor, limits: Limits) -> Edit[Change]:
+    """Store an episode, or a new revision of the one with its id. Unchanged: it is stored so.
+
+    Conflict: another group has an episode with this id.
+    """
+    document_id = document_id_of(new)
+    metadata: dict[str, Any] = {SOURCE: new.source}
+    if new.source_description:
+        metadata[SOURCE_DESCRIPTION] = new.source_description
+    if new.reference_time is not None:
+        metadata[REFERENCE_TIME] = _instant(new.reference_time)
+    document = NewDocument(
+        document_id,
+        new.body,
+        title=new.name,
+        tags=_tags(new.body),
+        mime=_MIMES[new.source],
+        metadata=metadata,
+    )
+    made = creation(document, actor, limits, upsert=True)
+
+    def look(reader: Reader | Writer) -> Seen:
+        if new.episode_id is not None:
+            _require_same_group(reader, document_id)
+        return made.look(reader)
+
+    def decide(seen: Seen, checkpoint: Checkpoint) -> Change:
+        before = seen.document
+        if before is None or not before.is_live:
+            return made.decide(seen, checkpoint)
+        changes = Changes(
+            body=document.body,
+            title=document.title,
+            tags=document.tags,
+            mime=document.mime,
+            metadata=metadata,
+        )
+        after = changed(before, changes, actor, limits, "update")
+        if _same(before, after):
+            raise Unchanged(before)
+        return Change(before, after)
+
+    return Edit(document_id, look=look, decide=decide, text_chars=len(new.body))
+
+
+def delete_episodes(writer: Writer, episode_id: str, actor: Actor) -> list[Document]:
+    """Softly, each episode with this id. NotFound: there is none."""
+    heads = writer.memory.find(episode_id)
+    documents = [writer.documents.get(head.document_id) for head in heads]
+    live = [document for document in documents if document is not None and document.is_live]
+    if not live:
+        raise NotFound(f"There is no episode {episode_id!r}.", uuid=episode_id)
+    return [delete_live(writer, document, actor) for document in live]
+
+
+def delete_some(writer: Writer, group_ids: Sequence[str], limit: int, actor: Actor) -> int:
+    """Softly, up to so many episodes of these groups; how many were deleted."""
+    count = 0
+    for head in writer.memory.latest(group_ids, limit=limit):
+        document = writer.documents.get(head.document_id)
+        if document is not None and document.is_live:
+            delete_live(writer, document, actor)
+            count += 1
+    return count
+
+
+def _require_same_group(reader: Reader | Writer, document_id: str) -> None:
+    place = place_of(document_id)
+    group_id, episode_id = place if place is not None else ("", "")
+    others = [head for head in reader.memory.find(episode_id) if head.group_id != group_id]
+    if others:
+        raise Conflict(
+            f"The episode {episode_id!r} is in the group {others[0].group_id!r}. Delete it there "
+            "first, or use another uuid.",
+            document_id=others[0].document_id,
+        )
+
+
+def _same(before: Document, after: Document) -> bool:
+    return (
+        before.body == after.body
+        and before.title == after.title
+        and before.tags == after.tags
+        and before.mime == after.mime
+        and before.metadata == after.metadata
+    )
+
+
+def _instant(text: str) -> str:
+    """In one form, so that the same time is the same text."""
+    try:
+        return to_iso(from_iso(text))
+    except (ValueError, OverflowError):
+        raise InvalidArgument(
+            "reference_time is no ISO 8601 time, such as 2026-11-16T09:30:00Z.",
+            field="reference_time",
+        ) from None
+
+
+def _tags(body: str) -> tuple[str, ...]:
+    """Those of the front matter that can be tags."""
+    values: Mapping[str, Any] = front_matter(body)[0]
+    given = values.get("tags", values.get("tag", ()))
+    listed = given if isinstance(given, list) else str(given).split(",") if given else []
+    tags = [" ".join(str(tag).split()) for tag in listed]
+    return tuple(tag for tag in tags if 0 < len(tag) <= TAG_CHARS_MAX)[:TAGS_MAX]

@@ -1,0 +1,102 @@
+"""Rows of episodes, entities and facts → values; the same for every engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from zibaldone.model.memory import (
+    Entity,
+    EpisodeHead,
+    Fact,
+    Node,
+    StoredFact,
+    Surroundings,
+)
+
+Row = Sequence[Any]
+
+END_OF_TIME_US = 2**62
+
+
+def heads(selected: Iterable[Row]) -> list[EpisodeHead]:
+    return [EpisodeHead(*row) for row in selected]
+
+
+def latest_of(groups: Iterable[Sequence[EpisodeHead]], limit: int) -> list[EpisodeHead]:
+    """The latest of several groups, each sorted already."""
+    merged = [head for heads in groups for head in heads]
+    merged.sort(key=lambda head: -head.valid_at_us)  # stable: equal times stay as they were
+    return merged[:limit]
+
+
+def neighbour_keys(selected: Iterable[Row]) -> set[int]:
+    return {key for row in selected for key in row[4:8] if key is not None}
+
+
+def surroundings(selected: Iterable[Row], ids: Mapping[int, str]) -> dict[str, Surroundings]:
+    """`ids`: of those neighbours that the caller sees."""
+    found = {}
+    for row in selected:
+        before = tuple(ids[key] for key in row[4:6] if key in ids)
+        after = tuple(ids[key] for key in row[6:8] if key in ids)
+        found[row[0]] = Surroundings(EpisodeHead(*row[:4]), before, after)
+    return found
+
+
+def entities(selected: Iterable[Row]) -> dict[str, list[Entity]]:
+    found: dict[str, list[Entity]] = {}
+    for document_id, key, name, label in selected:
+        found.setdefault(document_id, []).append(Entity(key, name, label))
+    return found
+
+
+def nodes(group_id: str, selected: Iterable[Row]) -> list[Node]:
+    """One for each key, in the order of the rows; a row is a key with one of its labels."""
+    found: dict[str, Node] = {}
+    for key, name, label, count, since_us in selected:
+        known = found.get(key)
+        if known is None:
+            found[key] = Node(group_id, key, name, (label,), since_us, count)
+        else:
+            found[key] = Node(
+                group_id,
+                key,
+                known.name,
+                (*known.labels, label),
+                min(known.since_us, since_us),
+                known.episodes + count,
+            )
+    return list(found.values())
+
+
+def stored_fact(row: Row, ended: Row | None) -> StoredFact:
+    (
+        document_id,
+        episode_id,
+        group_id,
+        index,
+        subject,
+        relation,
+        object_,
+        text,
+        valid_at_us,
+        slot,
+        created_at_us,
+    ) = row
+    fact = Fact(subject, relation, object_, text, valid_at_us, slot)
+    found = StoredFact(document_id, episode_id, group_id, index, fact, created_at_us)
+    if ended is None or ended[0] is None:
+        return found
+    invalid_at_us, replaced_by, replaced_in = ended
+    return StoredFact(
+        document_id,
+        episode_id,
+        group_id,
+        index,
+        fact,
+        created_at_us,
+        invalid_at_us,
+        replaced_by,
+        replaced_in,
+    )

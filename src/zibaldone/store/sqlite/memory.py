@@ -1,0 +1,114 @@
+"""Episodes, and what they mention and state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import apsw
+
+from zibaldone.access.principal import Tenant
+from zibaldone.model.document import Document
+from zibaldone.model.memory import Entity, Episode, EpisodeHead, Node, StoredFact, Surroundings
+from zibaldone.store import memory_rows, rows, statements
+from zibaldone.store.memory_rows import END_OF_TIME_US
+from zibaldone.store.tenants import range_values
+
+_SQL = statements.load("zibaldone.store.sqlite", "memory.sql")
+
+
+class Memory:
+    def __init__(self, raw: apsw.Connection, tenant: Tenant) -> None:
+        self._raw = raw
+        self._tenant = tenant
+
+    def find(self, episode_id: str) -> list[EpisodeHead]:
+        return memory_rows.heads(self._select("find", episode_id=episode_id))
+
+    def latest(
+        self, group_ids: Iterable[str], *, limit: int, until_us: int | None = None
+    ) -> list[EpisodeHead]:
+        found = [
+            memory_rows.heads(
+                self._select("latest", group_id=group_id, limit=limit, until_us=_until(until_us))
+            )
+            for group_id in group_ids
+        ]
+        return memory_rows.latest_of(found, limit)
+
+    def groups(self) -> dict[str, int]:
+        return dict(self._select("groups"))
+
+    def around(self, document_ids: Iterable[str]) -> dict[str, Surroundings]:
+        selected = self._select("around", document_ids=rows.dumps(list(document_ids)))
+        keys = memory_rows.neighbour_keys(selected)
+        ids = dict(self._select("ids", document_keys=rows.dumps(sorted(keys))))
+        return memory_rows.surroundings(selected, ids)
+
+    def entities_of(self, document_ids: Iterable[str]) -> dict[str, list[Entity]]:
+        values = {"document_ids": rows.dumps(list(document_ids))}
+        return memory_rows.entities(self._select("entities_of", **values))
+
+    def nodes(
+        self, group_id: str, entity_keys: Iterable[str], *, until_us: int | None = None
+    ) -> list[Node]:
+        selected = self._select(
+            "nodes",
+            group_id=group_id,
+            entity_keys=rows.dumps(list(dict.fromkeys(entity_keys))),
+            until_us=_until(until_us),
+        )
+        return memory_rows.nodes(group_id, selected)
+
+    def facts_of(
+        self, document_ids: Iterable[str], *, until_us: int | None = None
+    ) -> list[StoredFact]:
+        selected = self._select(
+            "facts_of",
+            document_ids=rows.dumps(list(document_ids)),
+            until_us=_until(until_us),
+        )
+        return [
+            memory_rows.stored_fact(row, None if ended is None else rows.loads(ended, list))
+            for *row, ended in selected
+        ]
+
+    def stating(
+        self, group_id: str, entity_key: str, *, limit: int, until_us: int | None = None
+    ) -> list[str]:
+        selected = self._select(
+            "stating",
+            group_id=group_id,
+            entity_key=entity_key,
+            limit=limit,
+            until_us=_until(until_us),
+        )
+        return [document_id for document_id, _ in selected]
+
+    def put(self, document: Document, episode: Episode | None) -> None:
+        values: dict[str, Any] = {
+            "document_key": rows.storage_key(document),
+            "namespace": self._tenant.namespace,
+        }
+        for statement in ("forget_facts", "forget_entities", "forget_episode"):
+            self._raw.execute(_SQL[statement], values)
+        if episode is None:
+            return
+        values |= {"group_id": episode.group_id, "valid_at_us": episode.valid_at_us}
+        self._raw.execute(_SQL["put_episode"], {**values, "episode_id": episode.episode_id})
+        if episode.entities:
+            listed = [(one.key, one.name, one.label) for one in episode.entities]
+            self._raw.execute(_SQL["put_entities"], {**values, "entities": rows.dumps(listed)})
+        if episode.facts:
+            facts = [
+                (one.subject, one.relation, one.object, one.slot, one.text, one.valid_at_us)
+                for one in episode.facts
+            ]
+            self._raw.execute(_SQL["put_facts"], {**values, "facts": rows.dumps(facts)})
+
+    def _select(self, statement: str, **values: Any) -> Sequence[Any]:
+        return list(self._raw.execute(_SQL[statement], {**range_values(self._tenant), **values}))
+
+
+def _until(until_us: int | None) -> int:
+    return END_OF_TIME_US if until_us is None else until_us

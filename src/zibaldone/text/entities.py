@@ -1,0 +1,173 @@
+"""What a text names, found without a model.
+
+| entity | where from | label |
+|---|---|---|
+| front matter | short values of `key: value`, lists too | the key |
+| tags | the document's tags | Tag |
+| wiki-links | `[[Name]]`, `[[Name|shown]]` | Page |
+| Markdown links | the text of `[text](address)` | Link |
+| code identifiers | `` `name` ``, snake_case, camelCase, dotted.names | Code |
+| speakers | `Name: ` at the beginning of a line of a message | Person |
+| capitalised names | runs of capitalised words | Name |
+
+One capitalised word at the beginning of a sentence is a name only if something else says so: it
+also stands inside of a sentence, has a possessive `'s`, or a verb in the third person follows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from zibaldone.limits import (
+    ENTITIES_MAX,
+    ENTITY_CHARS_MAX,
+    FRONT_MATTER_CHARS_MAX,
+)
+from zibaldone.model.memory import Entity
+from zibaldone.text.normalize import normal_form
+from zibaldone.text.words import STOP_WORDS
+
+_FRONT_MATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)(?:\r?\n)---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+_WIKI_LINK = re.compile(
+    r"\[\[([^\[\]|#\n]{1,120})(?:#[^\[\]|\n]{0,120})?(?:\|[^\[\]\n]{0,120})?\]\]"
+)
+_LINK = re.compile(r"(?<!!)\[([^\[\]\n]{1,120})\]\([^()\s]{1,500}\)")
+_QUOTED_CODE = re.compile(r"`([^`\n]{2,80})`")
+_IDENTIFIER = re.compile(
+    r"(?<![\w./@-])(?:[A-Za-z]\w*_\w*\w|[a-z]+[a-z0-9]*[A-Z]\w*|[A-Za-z_]\w*(?:\.[A-Za-z_]\w+)+)(?:\(\))?"
+    r"(?![\w/@-])"
+)
+_UPPER = r"[^\W\d_a-z]"
+_NAME = re.compile(
+    rf"(?<![\w'\u2019]){_UPPER}[\w-]*"
+    rf"(?:(?:[ ](?:of|the|de|da|van|von|der|la|del)){{0,2}}[ ]{_UPPER}[\w-]*){{0,5}}"
+)
+_SPEAKER = re.compile(
+    rf"^[ \t]*(?:\[[^\]\n]{{1,60}}\][ \t]*)?({_UPPER}[^\W_]*(?:[ .-][^\W_]+){{0,3}}):[ \t]",
+    re.MULTILINE,
+)
+_THIRD_PERSON = re.compile(
+    r"(?:['\u2019]s\b|[ ](?:is|was|has|had|will|would|can|could|said|went|[a-z]{2,}(?:s|ed))\b)"
+)
+_STARTS = re.compile(r"(?:^|[.!?:…\"“(]|\n)[\s\"“'*_#>(-]*$")
+
+_NO_NAMES = STOP_WORDS | frozenset(
+    """monday tuesday wednesday thursday friday saturday sunday
+    january february march april may june july august september october november december
+    today tomorrow yesterday hello hi hey thanks
+    thank yes yeah yep nope okay ok oh wow well sure please also however maybe perhaps although
+    let lets i'm i've i'd i'll it's that's don't can't won't what's there's here's you're we're
+    congrats congratulations sorry absolutely definitely totally really never always sometimes
+    every everyone everything someone something anyone anything nothing nobody
+    """.split()  # noqa: SIM905
+)
+_SKIPPED_KEYS = frozenset(
+    """title name date time timestamp created updated modified reference_time id uuid session_id
+    rating score description summary body content hash""".split()  # noqa: SIM905
+)
+
+
+def front_matter(text: str) -> tuple[Mapping[str, Any], int]:
+    """What stands between the first `---` lines, and where the text behind begins.
+
+    Broken front matter is none: it is text like any other.
+    """
+    match = _FRONT_MATTER.match(text[: FRONT_MATTER_CHARS_MAX + 100])
+    if match is None:
+        return {}, 0
+    import yaml  # seldom needed
+
+    try:
+        values = yaml.load(match[1], Loader=_loader(yaml))  # noqa: S506 - a safe one
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return {}, 0
+    if not isinstance(values, dict):
+        return {}, 0
+    return {key: value for key, value in values.items() if isinstance(key, str)}, match.end()
+
+
+def _loader(yaml: Any) -> Any:
+    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def entity_key(name: str) -> str:
+    return " ".join(normal_form("NFC", name).casefold().split())
+
+
+def entities_in(
+    text: str,
+    *,
+    tags: Iterable[str] = (),
+    values: Mapping[str, Any] | None = None,
+    speakers: bool = False,
+) -> list[Entity]:
+    """Each once, in the order of the table above. `values`: of the front matter."""
+    found: dict[str, Entity] = {}
+    for written, label in _named(text, tags, values or {}, speakers):
+        name = " ".join(written.split())
+        key = entity_key(name)
+        if key and len(name) <= ENTITY_CHARS_MAX and key not in found:
+            found[key] = Entity(key, name, label)
+            if len(found) == ENTITIES_MAX:
+                break
+    return list(found.values())
+
+
+def _named(
+    text: str, tags: Iterable[str], values: Mapping[str, Any], speakers: bool
+) -> Iterator[tuple[str, str]]:
+    yield from _of_values(values)
+    yield from ((tag, "Tag") for tag in tags)
+    yield from ((match[1], "Page") for match in _WIKI_LINK.finditer(text))
+    yield from ((match[1], "Link") for match in _LINK.finditer(text))
+    yield from ((match[1], "Code") for match in _QUOTED_CODE.finditer(text))
+    if speakers:
+        yield from ((match[1], "Person") for match in _SPEAKER.finditer(text))
+    yield from ((match[0], "Code") for match in _IDENTIFIER.finditer(text))
+    yield from ((name, "Name") for name in capitalised(text))
+
+
+def _of_values(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for key, value in list(values.items())[:ENTITIES_MAX]:
+        if key.casefold() in _SKIPPED_KEYS:
+            continue
+        label = (
+            "Tag"
+            if key.casefold() in ("tag", "tags")
+            else key[:1].upper() + key[1:].replace("_", " ")
+        )
+        listed = value if isinstance(value, list) else [value]
+        for one in listed[:ENTITIES_MAX]:
+            if isinstance(one, str) and one.strip() and "\n" not in one:
+                yield one.strip(), label
+
+
+def speakers_of(text: str) -> list[str]:
+    """Who speaks in a message, in order, each once."""
+    return list(dict.fromkeys(match[1] for match in _SPEAKER.finditer(text)))
+
+
+def capitalised(text: str) -> list[str]:
+    """Names that are written with capitals, each once."""
+    sure: dict[str, None] = {}
+    for match in _NAME.finditer(text):
+        words = match[0].split(" ")
+        while words and words[0].casefold() in _NO_NAMES:
+            words.pop(0)
+        while words and (words[-1].casefold() in _NO_NAMES or not words[-1][:1].isupper()):
+            words.pop()
+        if not words:
+            continue
+        name = " ".join(words)
+        if len(name) < 2:
+            continue
+        is_first = (
+            len(words) == 1
+            and match[0] == name
+            and _STARTS.search(text, max(0, match.start() - 8), match.start())
+        )
+        if not is_first or _THIRD_PERSON.match(text, match.end()):
+            sure[name] = None
+    return list(sure)

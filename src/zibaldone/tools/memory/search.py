@@ -1,0 +1,163 @@
+"""search_nodes and search_memory_facts."""
+
+from __future__ import annotations
+
+from typing import Any, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from zibaldone.find.meaning import meaning_of
+from zibaldone.find.memory import Question, search_facts, search_nodes
+from zibaldone.find.missing import Missing, notes_of, parts_of
+from zibaldone.find.parse import checked_query
+from zibaldone.limits import MEMORY_ITEMS_DEFAULT, MEMORY_LABELS_MAX, MEMORY_SUMMARY_FACTS
+from zibaldone.model.instant import to_iso
+from zibaldone.model.memory import Node
+from zibaldone.store.port import Reader
+from zibaldone.tools.fields import LeftOut
+from zibaldone.tools.memory.fields import (
+    AsOf,
+    Count,
+    FactAnswer,
+    GroupIds,
+    fact_answer,
+    groups_of,
+    instant_us,
+)
+from zibaldone.tools.spec import Arguments, Call, ToolSpec
+
+
+async def question_of(
+    call: Call, text: str, group_ids: list[str], as_of: str | None
+) -> tuple[Question, tuple[Missing, ...]]:
+    query = checked_query(text)
+    meant = await meaning_of(call.runtime.query_vectors, text, query)
+    return Question(text, query, meant.meaning, group_ids, instant_us(as_of)), meant.missing
+
+
+class SearchNodes(Arguments):
+    query: str
+    group_ids: GroupIds = None
+    max_nodes: Count = MEMORY_ITEMS_DEFAULT
+    entity_types: list[str] | None = Field(
+        None, max_length=MEMORY_LABELS_MAX, description="Only with one of these labels"
+    )
+    as_of: AsOf = None
+
+
+class NodeAnswer(TypedDict):
+    uuid: str
+    name: str
+    labels: list[str]
+    created_at: str
+    summary: str
+    group_id: str
+    attributes: dict[str, Any]
+
+
+class Nodes(TypedDict):
+    message: str
+    nodes: list[NodeAnswer]
+    left_out: NotRequired[LeftOut]
+    note: NotRequired[str]
+
+
+async def nodes(call: Call, given: SearchNodes) -> Nodes:
+    asked, missing = await question_of(call, given.query, groups_of(given.group_ids), given.as_of)
+
+    def search(reader: Reader) -> tuple[list[NodeAnswer], tuple[Missing, ...]]:
+        labels = given.entity_types or ()
+        found, more = search_nodes(reader, asked, limit=given.max_nodes, labels=labels)
+        return [_node_answer(reader, node, asked.until_us) for node in found], (*missing, *more)
+
+    answers, absent = await call.runtime.store.read(call.principal.tenant, search)
+    answer: Nodes = {
+        "message": "Nodes retrieved successfully" if answers else "No relevant nodes found",
+        "nodes": answers,
+    }
+    if absent:
+        answer["left_out"] = parts_of(absent)
+        answer["note"] = "; ".join(notes_of(absent))
+    return answer
+
+
+def _node_answer(reader: Reader, node: Node, until_us: int | None) -> NodeAnswer:
+    """Its summary is what was stated of it last and still holds."""
+    documents = reader.memory.stating(
+        node.group_id, node.key, limit=MEMORY_SUMMARY_FACTS, until_us=until_us
+    )
+    facts = [
+        stored
+        for stored in reader.memory.facts_of(documents, until_us=until_us)
+        if stored.fact.subject == node.key and stored.invalid_at_us is None
+    ]
+    return {
+        "uuid": node.node_id,
+        "name": node.name,
+        "labels": ["Entity", *node.labels],
+        "created_at": to_iso(node.since_us),
+        "summary": " ".join(stored.fact.text for stored in facts[:MEMORY_SUMMARY_FACTS]),
+        "group_id": node.group_id,
+        "attributes": {"episodes": node.episodes},
+    }
+
+
+NODES = ToolSpec(
+    name="search_nodes",
+    title="Search entities",
+    description="Find entities (people, projects, pages, code) by name or by what is said of them.",
+    arguments=SearchNodes,
+    result=Nodes,
+    effect="read",
+    handler=nodes,
+)
+
+
+class SearchFacts(Arguments):
+    query: str
+    group_ids: GroupIds = None
+    max_facts: Count = MEMORY_ITEMS_DEFAULT
+    center_node_uuid: str | None = Field(None, description="Only facts that have this node")
+    as_of: AsOf = None
+
+
+class Facts(TypedDict):
+    message: str
+    facts: list[FactAnswer]
+    left_out: NotRequired[LeftOut]
+    note: NotRequired[str]
+
+
+async def facts(call: Call, given: SearchFacts) -> Facts:
+    asked, missing = await question_of(call, given.query, groups_of(given.group_ids), given.as_of)
+
+    def search(reader: Reader) -> tuple[list[FactAnswer], tuple[Missing, ...]]:
+        found, more = search_facts(
+            reader, asked, limit=given.max_facts, about=given.center_node_uuid
+        )
+        return [fact_answer(stored) for stored in found], (*missing, *more)
+
+    answers, absent = await call.runtime.store.read(call.principal.tenant, search)
+    answer: Facts = {
+        "message": "Facts retrieved successfully" if answers else "No relevant facts found",
+        "facts": answers,
+    }
+    if absent:
+        answer["left_out"] = parts_of(absent)
+        answer["note"] = "; ".join(notes_of(absent))
+    return answer
+
+
+FACTS = ToolSpec(
+    name="search_memory_facts",
+    title="Search facts",
+    description=(
+        "Find facts: sentences that join two entities, with the time from which they hold and, if "
+        "a later one ended them, until when."
+    ),
+    arguments=SearchFacts,
+    result=Facts,
+    effect="read",
+    handler=facts,
+)

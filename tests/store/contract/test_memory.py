@@ -1,0 +1,128 @@
+"""Episodes, what they mention and state, and what ended it: the same on every engine."""
+
+from __future__ import annotations
+
+from tests.store.kept import Kept
+from zibaldone.access.principal import Tenant
+from zibaldone.model.memory import Entity, Episode, Fact, node_id
+
+MINE, OTHER = Tenant(), Tenant("other")
+DAY_US = 86_400_000_000
+
+
+def put(kept: Kept, name: str, day: int, *facts: Fact, tenant: Tenant = MINE) -> str:
+    """An episode of the group g with these facts, and with what they are about."""
+    document = kept.create(f"memory/g/{name}", "text", tenant)
+    keys = dict.fromkeys(key for fact in facts for key in (fact.subject, fact.object))
+    entities = [Entity(key, key.title(), "Name") for key in keys]
+    episode = Episode("g", name, day * DAY_US, entities, facts)
+    kept.write(lambda writer: writer.memory.put(document, episode), tenant)
+    return document.document_id
+
+
+def fact(subject: str, object_: str, day: int, slot: str = "") -> Fact:
+    return Fact(subject, "is", object_, f"{subject} is {object_}.", day * DAY_US, slot)
+
+
+def test_episodes_are_listed_by_their_own_time(kept: Kept) -> None:
+    for name, day in (("b", 2), ("c", 3), ("a", 1), ("c2", 3)):
+        put(kept, name, day)
+    latest = kept.read(lambda r: r.memory.latest(["g", "none"], limit=3))
+    assert [head.episode_id for head in latest] == ["c2", "c", "b"]
+    until = kept.read(lambda r: r.memory.latest(["g"], limit=9, until_us=2 * DAY_US))
+    assert [head.episode_id for head in until] == ["b", "a"]
+    assert kept.read(lambda r: r.memory.groups()) == {"g": 4}
+    (head,) = kept.read(lambda r: r.memory.find("b"))
+    assert (head.document_id, head.group_id, head.valid_at_us) == ("memory/g/b", "g", 2 * DAY_US)
+
+
+def test_neighbours_are_two_each_way_in_the_order_of_time(kept: Kept) -> None:
+    for name, day in (("e", 5), ("a", 1), ("d", 4), ("b", 2), ("c", 3)):
+        put(kept, name, day)
+    around = kept.read(lambda r: r.memory.around(["memory/g/c", "memory/g/a", "memory/g/none"]))
+    assert set(around) == {"memory/g/c", "memory/g/a"}
+    assert around["memory/g/c"].before == ("memory/g/b", "memory/g/a")
+    assert around["memory/g/c"].after == ("memory/g/d", "memory/g/e")
+    assert around["memory/g/a"].before == ()
+    assert around["memory/g/a"].after == ("memory/g/b", "memory/g/c")
+
+
+def test_a_later_fact_ends_the_one_in_its_slot(kept: Kept) -> None:
+    oslo = put(kept, "1", 1, fact("ada", "oslo", 1, "lives in"))
+    rome = put(kept, "2", 5, fact("ada", "rome", 5, "lives in"))
+    again = put(kept, "3", 6, fact("ada", "rome", 6, "lives in"))
+    put(kept, "4", 7, fact("bob", "paris", 7, "lives in"), fact("ada", "bob", 7))
+    first, second, third = kept.read(lambda r: r.memory.facts_of([oslo, rome, again]))
+    assert (first.invalid_at_us, first.replaced_by) == (5 * DAY_US, "ada is rome.")
+    assert first.replaced_in == rome
+    assert (second.invalid_at_us, third.invalid_at_us) == (None, None)
+    (then,) = kept.read(lambda r: r.memory.facts_of([oslo, rome], until_us=4 * DAY_US))
+    assert (then.fact.object, then.invalid_at_us) == ("oslo", None)
+    kept.delete("memory/g/2")
+    kept.delete("memory/g/3")
+    (only,) = kept.read(lambda r: r.memory.facts_of([oslo, rome, again]))
+    assert only.invalid_at_us is None
+
+
+def test_one_episode_can_end_its_own_fact(kept: Kept) -> None:
+    document = put(
+        kept, "1", 1, fact("ada", "oslo", 1, "lives in"), fact("ada", "rome", 1, "lives in")
+    )
+    first, second = kept.read(lambda r: r.memory.facts_of([document]))
+    assert (first.replaced_by, second.replaced_by) == ("ada is rome.", None)
+
+
+def test_nodes_are_what_episodes_mention(kept: Kept) -> None:
+    put(kept, "1", 3, fact("ada", "oslo", 3))
+    put(kept, "2", 5, fact("ada", "rome", 5))
+    nodes = kept.read(lambda r: r.memory.nodes("g", ["rome", "none", "ada", "ada"]))
+    assert [(node.key, node.name, node.episodes) for node in nodes] == [
+        ("rome", "Rome", 1),
+        ("ada", "Ada", 2),
+    ]
+    assert nodes[1].since_us == 3 * DAY_US
+    assert nodes[1].node_id == node_id("g", "ada")
+    early = kept.read(lambda r: r.memory.nodes("g", ["rome", "ada"], until_us=4 * DAY_US))
+    assert [(node.key, node.episodes) for node in early] == [("ada", 1)]
+    mentioned = kept.read(lambda r: r.memory.entities_of(["memory/g/2", "memory/g/1"]))
+    assert [one.key for one in mentioned["memory/g/1"]] == ["ada", "oslo"]
+    stating = kept.read(lambda r: r.memory.stating("g", "ada", limit=9))
+    assert stating == ["memory/g/2", "memory/g/1"]
+    assert kept.read(lambda r: r.memory.stating("g", "rome", limit=9)) == []
+
+
+def test_writing_again_replaces_what_was_said(kept: Kept) -> None:
+    document_id = put(kept, "1", 3, fact("ada", "oslo", 3), fact("ada", "rome", 3))
+    document = kept.known(document_id)
+    kept.write(lambda w: w.memory.put(document, Episode("g", "1", DAY_US)))
+    assert kept.read(lambda r: r.memory.facts_of([document_id])) == []
+    assert kept.read(lambda r: r.memory.entities_of([document_id])) == {}
+    assert kept.read(lambda r: r.memory.find("1"))[0].valid_at_us == DAY_US
+
+
+def test_another_namespace_or_folder_sees_nothing(kept: Kept) -> None:
+    mine = put(kept, "1", 1, fact("ada", "oslo", 1, "lives in"))
+    put(kept, "2", 2, fact("ada", "rome", 2, "lives in"), tenant=OTHER)
+    folder = Tenant(prefix="memory/h/")
+    (only,) = kept.read(lambda r: r.memory.facts_of([mine, "memory/g/2"]))
+    assert only.invalid_at_us is None  # the other one's fact ends nothing here
+    for tenant in (OTHER, folder):
+        assert kept.read(lambda r: r.memory.facts_of([mine]), tenant) == []
+        assert kept.read(lambda r: r.memory.find("1"), tenant) == []
+        assert kept.read(lambda r: r.memory.entities_of([mine]), tenant) == {}
+        assert kept.read(lambda r: r.memory.around([mine]), tenant) == {}
+        assert kept.read(lambda r: r.memory.nodes("g", ["oslo"]), tenant) == []
+        assert mine not in kept.read(lambda r: r.memory.stating("g", "ada", limit=9), tenant)
+        latest = kept.read(lambda r: r.memory.latest(["g"], limit=9), tenant)
+        assert "1" not in [head.episode_id for head in latest]
+    assert kept.read(lambda r: r.memory.groups(), folder) == {}
+    assert kept.read(lambda r: r.memory.groups(), OTHER) == {"g": 1}
+
+
+def test_what_is_ended_outside_of_a_folder_is_not_told(kept: Kept) -> None:
+    inside = put(kept, "in/1", 1, fact("ada", "oslo", 1, "lives in"))
+    put(kept, "out/1", 2, fact("ada", "rome", 2, "lives in"))
+    folder = Tenant(prefix="memory/g/in/")
+    (seen,) = kept.read(lambda r: r.memory.facts_of([inside]), folder)
+    assert (seen.invalid_at_us, seen.replaced_by) == (None, None)
+    assert kept.read(lambda r: r.memory.around([inside]), folder)[inside].after == ()
