@@ -61,6 +61,7 @@ def nothing_is_left(world: Consulted) -> Iterator[None]:
     """Every test starts with a model that just says yes, and leaves no store behind."""
     world.asked()
     yield
+    world.models.hold.set()
     assert world.models.script_left == 0
     open_stores = 'zibaldone_call_stores_open{kind="memory"} 0.0'
     metrics = world.server.client.get("/metrics", headers=world.keys["ada"].headers)
@@ -386,7 +387,6 @@ def test_a_job_is_started_polled_and_cancelled(world: Consulted) -> None:
     started = mcp.call("start_job", **given)
     assert started["status"] == "running"
     assert mcp.call("poll_job", job_id=started["job_id"])["status"] == "running"
-    busy = mcp.failure("reset_session", assistant="reviewer", session_id="job")
     world.models.wait_asked()
     busy = mcp.failure("reset_session", assistant="reviewer", session_id="job")
     assert busy["code"] == "CONFLICT"
