@@ -74,7 +74,7 @@ class Api(Protocol):
 
     def body(self, request: ModelRequest, left_out: frozenset[str]) -> dict[str, Any]: ...
 
-    def reading(self) -> Reading: ...
+    def reading(self, request: ModelRequest) -> Reading: ...
 
 
 class AnswerTooLarge(Exception):
@@ -226,7 +226,7 @@ class Connection:
             )
             has_begun = True
             async with stream:
-                return await self._read(api.reading(), aiter(stream), on_text)
+                return await self._read(api.reading(request), aiter(stream), on_text)
 
         return await self._retried(ask, lambda: has_begun, hint)
 

@@ -72,7 +72,8 @@ class ChatCompletions:
         body["messages"] = [*system, *map(_message, request.messages)]
         return body
 
-    def reading(self) -> ChatReading:
+    def reading(self, request: ModelRequest) -> ChatReading:
+        del request
         return ChatReading(self._model)
 
 
