@@ -868,6 +868,63 @@ LIVE_RETRY_SECONDS_MAX = 60.0
 LIVE_LATE_SECONDS = 60.0
 """A live source that is further behind is late: `/health` is degraded."""
 
+FRONT_MATTER_BLOCK_CHARS_MAX = 64 * KIB
+"""The YAML block at the beginning of a Markdown text; real ones have a few hundred characters."""
+
+FRONT_MATTER_DEPTH_MAX = 16
+"""Nesting of that block. Checked before anything is built of it."""
+
+FRONT_MATTER_ALIASES_MAX = 16
+"""Aliases in that block: each may repeat all that came before."""
+
+FRONT_MATTER_VALUES_MAX = 10_000
+"""Values of that block with its aliases spelled out."""
+
+PUSH_TRIES = 4
+"""Attempts at one request of a push, with 0.5, 1 and 2 seconds between them."""
+
+PUSH_FIRST_WAIT_SECONDS = 0.5
+"""The first of these waits; each is twice the one before."""
+
+PUSH_RETRY_AFTER_SECONDS_MAX = 300.0
+"""A longer Retry-After of a memory server is cut to this."""
+
+PUSH_REQUEST_SECONDS_MAX = 30.0
+"""One request of a push, to the end of its answer."""
+
+PUSH_HOOK_SECONDS_MAX = 20.0
+"""A whole push that an editor's hook waits for; hooks are stopped after 60 s by default."""
+
+PUSH_ANSWER_BYTES_MAX = 256 * MIB
+"""An answer of a memory server. Graphiti lists episodes with their whole text."""
+
+PUSH_NOTE_BYTES_MAX = 16 * MIB
+"""A note; a longer file is no note, and is skipped."""
+
+PUSH_PART_CHARS_ZIBALDONE = 1_000_000
+"""Longer notes are sent in parts. Four bytes for each character are below the largest document."""
+
+PUSH_PART_CHARS_GRAPHITI = 20_000
+"""The same for Graphiti, which gives each episode to a language model: about 5 000 tokens."""
+
+PUSH_LIST_EPISODES_MIN = 1_000
+"""Episodes that are asked for to see what Graphiti holds; four times as many until all came."""
+
+PUSH_LIST_EPISODES_MAX = 1_024_000
+"""The most that are asked for."""
+
+PUSH_SETTLE_SECONDS = 3_600.0
+"""What Graphiti acknowledged and does not show after this time is taken for lost."""
+
+PUSH_CONFIRM_SECONDS_MAX = 5.0
+"""How long a push waits until Graphiti shows what it acknowledged; later pushes look again."""
+
+PUSH_RACY_NS = 2_000_000_000
+"""A file changed so short before it was read is read again: another change may have left its size
+and time as they were. Some file systems count in steps of two seconds."""
+
+PUSH_WATCH_SECONDS = 2.0
+"""How often push --watch looks at the folder."""
 MEMORY_READ_CHARS_MAX = 32 * KIB
 """Of an episode, from which entities and facts are taken; the rest is found by search."""
 
@@ -1193,5 +1250,6 @@ assert TOKEN_CHARS_MAX < HEAD_BYTES_MAX  # noqa: S101
 assert PROBE_SECONDS_MAX <= HEALTH_SECONDS_MAX < 1  # noqa: S101
 assert Limits().query_seconds_max < STUCK_SECONDS  # noqa: S101
 assert Limits().document_body_bytes_max < Limits().request_body_bytes_max  # noqa: S101
+assert Limits().document_body_bytes_max > 4 * PUSH_PART_CHARS_ZIBALDONE  # noqa: S101
 assert PROVIDER_ANSWER_BYTES_MIN + PROVIDER_EVENT_BYTES_MAX < PROVIDER_ANSWER_BYTES_MAX  # noqa: S101
 assert CONSULT_ANSWER_BYTES_MAX < JOB_RESULT_BYTES_MAX  # noqa: S101
