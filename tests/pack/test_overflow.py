@@ -301,6 +301,7 @@ def assert_no_index_is_in_memory() -> None:
     assert not [one for one in gc.get_objects() if type(one) is FileIndex and one.files]
 
 
+@pytest.mark.requirement("SI-07")
 @pytest.mark.parametrize("embedder", [None, Counting(8)], ids=["words", "vectors"])
 def test_an_error_of_the_caller_destroys_the_index(embedder: Counting | None) -> None:
     async def work() -> None:
@@ -324,6 +325,7 @@ def test_a_loader_that_fails_destroys_the_index() -> None:
     run(work())
 
 
+@pytest.mark.requirement("SI-07")
 def test_cancelling_while_it_builds_ends_the_build_soon() -> None:
     begun = threading.Event()
     loaded: list[int] = []

@@ -9,7 +9,7 @@ import time
 from array import array
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -189,8 +189,10 @@ class FileIndex:
         self._card_keys += vector_keys(self._identity, self._cards[number:])
         self.files.append(file)
 
-    def number_of(self, path: str) -> int | None:
-        return self._by_path.get(path)
+    @property
+    def numbers(self) -> Mapping[str, int]:
+        """The number of each file, by its path."""
+        return self._by_path
 
     # ---- vectors
 

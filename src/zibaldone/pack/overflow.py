@@ -22,22 +22,17 @@ from typing import Any, TypeVar
 from zibaldone.access.share import SHARE
 from zibaldone.access.turns import TaskTurns, Turns
 from zibaldone.embed.port import Embedder, Vectors
-from zibaldone.errors import Ambiguous, InvalidArgument, LimitExceeded, NotFound, ZibaldoneError
-from zibaldone.find.parse import checked_text
+from zibaldone.errors import LimitExceeded, ZibaldoneError
 from zibaldone.limits import (
-    ECHO_CHARS_MAX,
     OVERFLOW_BUILDS,
     OVERFLOW_BUILDS_EXTRA,
     OVERFLOW_CLOSE_SECONDS_MAX,
     OVERFLOW_EMBED_BATCH,
-    OVERFLOW_FILES_MAX,
-    OVERFLOW_HITS_MAX,
     OVERFLOW_QUERY_SECONDS_MAX,
     OVERFLOW_SEARCH_EMBEDS_MAX,
     OVERFLOW_SEARCH_SECONDS_MAX,
     OVERFLOW_TEXT_CHARS_MAX,
-    READ_CHARS_MAX,
-    READ_LINES_MAX,
+    PACK_STORE_FILES_MAX,
 )
 from zibaldone.pack.code_ranking import VECTOR_SHARE, read_query
 from zibaldone.pack.file_index import (
@@ -47,6 +42,7 @@ from zibaldone.pack.file_index import (
     KeywordScores,
     Stopped,
 )
+from zibaldone.pack.reading import check_search, file_number, read_lines
 from zibaldone.pack.stores import STORES
 from zibaldone.pack.vector_cache import VectorCache, packed, vector_keys
 
@@ -59,8 +55,6 @@ T = TypeVar("T")
 _TURNS = TaskTurns(Turns(OVERFLOW_BUILDS, extra=OVERFLOW_BUILDS_EXTRA))
 """Building and embedding take turns by share, a piece at a time."""
 
-_PATHS_SHOWN = 5
-
 NO_MODEL = "No embedding model is installed."
 UNKNOWN_LANGUAGE = "The embedding model does not know this script."
 SLOW = "The embedding model was too slow for some of the files."
@@ -72,13 +66,13 @@ async def ephemeral_index(
     files: Sequence[IndexableFile], *, embedder: Embedder | None, cache: VectorCache, share: str
 ) -> AsyncIterator[EphemeralIndex]:
     """An index of files until the end of the block. `share` is the key of the caller."""
-    if len(files) > OVERFLOW_FILES_MAX:
+    if len(files) > PACK_STORE_FILES_MAX:
         raise LimitExceeded(
-            f"{len(files)} files would have to be searched; {OVERFLOW_FILES_MAX} are allowed. "
+            f"{len(files)} files would have to be searched; {PACK_STORE_FILES_MAX} are allowed. "
             "Name fewer or smaller folders in context and attachments, or ignore some with "
             ".zibaldoneignore.",
             files=len(files),
-            files_max=OVERFLOW_FILES_MAX,
+            files_max=PACK_STORE_FILES_MAX,
         )
     STORES.count_made("memory")
     index = EphemeralIndex(embedder, cache, share)
@@ -129,26 +123,15 @@ class EphemeralIndex:
 
     async def search(self, query: str, k: int) -> list[FoundChunk]:
         """The best chunk of each of the best files, best first."""
-        checked_text(query)
-        if not 1 <= k <= OVERFLOW_HITS_MAX:
-            raise InvalidArgument(
-                f"k is {k}; it must be between 1 and {OVERFLOW_HITS_MAX}.", field="k"
-            )
+        check_search(query, k)
         return await self._as_task(self._search(query, k))
 
     async def read(
         self, path: str, from_line: int | None = None, to_line: int | None = None
     ) -> str:
         """Lines of a file, counted from 1, or all of it; a last line says if more follow."""
-        number = self._number_of(path)
-        first = 1 if from_line is None else from_line
-        if first < 1 or (to_line is not None and to_line < first):
-            raise InvalidArgument(
-                f"Lines {from_line} to {to_line} are no range; lines count from 1.",
-                field="from_line",
-            )
-        file = self._index.files[number]
-        return await self._in_thread(lambda: _lines(file, first, to_line))
+        file = self._index.files[file_number(path, self._index.numbers)]
+        return await self._in_thread(lambda: read_lines(file, from_line, to_line))
 
     # ---- building
 
@@ -307,33 +290,6 @@ class EphemeralIndex:
             _log.error("the embedding model failed", exc_info=problem)
             self.vectors_missing = FAILED
 
-    # ---- paths
-
-    def _number_of(self, path: str) -> int:
-        """Models shorten paths; one that fits a single file is understood."""
-        wanted = path.strip().replace("\\", "/").removeprefix("./")
-        number = self._index.number_of(path)
-        if number is None:
-            number = self._index.number_of(wanted)
-        if number is not None:
-            return number
-        ending = "/" + wanted.lstrip("/")
-        fitting = [
-            place
-            for place, file in enumerate(self._index.files)
-            if ("/" + file.path).endswith(ending)
-        ]
-        if len(fitting) == 1:
-            return fitting[0]
-        echo = path[:ECHO_CHARS_MAX]
-        if fitting:
-            shown = ", ".join(self._index.files[place].path for place in fitting[:_PATHS_SHOWN])
-            raise Ambiguous(
-                f"{len(fitting)} files end with {echo!r}: {shown}. Give the whole path.",
-                count=len(fitting),
-            )
-        raise NotFound(f"There is no file {echo!r} in the store; search for it first.", path=echo)
-
     # ---- threads and the end
 
     async def _as_task(self, work: Coroutine[Any, Any, T]) -> T:
@@ -391,30 +347,3 @@ class EphemeralIndex:
             task.cancel()
         self._index = FileIndex("")
         self._query_vectors.clear()
-
-
-def _lines(file: IndexableFile, first: int, last: int | None) -> str:
-    try:
-        text = file.load()
-    except (OSError, ValueError):
-        raise NotFound(f"The file {file.path} cannot be read any more.", path=file.path) from None
-    start = 0
-    for _ in range(first - 1):
-        start = text.find("\n", start) + 1
-        if not start:
-            raise InvalidArgument(
-                f"{file.path} has {text.count(chr(10)) + 1} lines; there is no line {first}.",
-                field="from_line",
-            )
-    wanted = READ_LINES_MAX if last is None else min(last - first + 1, READ_LINES_MAX)
-    end, count = start, 0
-    while count < wanted and end < len(text) and end - start < READ_CHARS_MAX:
-        end = text.find("\n", end) + 1 or len(text)
-        count += 1
-    shown = text[start : min(end, start + READ_CHARS_MAX)]
-    is_cut = end < len(text) and (last is None or first + count - 1 < last)
-    if not is_cut and len(shown) == end - start:
-        return shown
-    next_line = first + max(count - (len(shown) < end - start), 1)
-    lines = text.count("\n") + (not text.endswith("\n"))
-    return f"{shown}\n[… cut here: {lines} lines in all; read on with from_line={next_line}]"
