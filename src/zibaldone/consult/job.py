@@ -79,7 +79,8 @@ def consult_kind(consulting: Consulting, store_answer: StoreAnswer) -> JobKind:
             raise  # tried again: nothing is lost by it
         except ZibaldoneError as error:
             raise JobFailed(f"{error.message} [{error.code}]") from error
-        return {**answer, **({} if stored is None else {"stored": stored})}
+        more = {} if stored is None else {"stored": stored}
+        return {**answer, "job_id": context.job_id, **more}
 
     return JobKind(
         handle,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -10,6 +11,7 @@ from typing import Any
 from zibaldone.access.principal import Principal, Tenant
 from zibaldone.consult.answer import ChatAnswer, StoredAnswer
 from zibaldone.consult.functions import FileStore, Knowledge
+from zibaldone.consult.hosted import hosted_index, sweep_leftovers
 from zibaldone.consult.job import StoreAnswer
 from zibaldone.consult.providers.open import open_provider
 from zibaldone.consult.turn import Consulting
@@ -25,6 +27,8 @@ from zibaldone.text.secrets import redact
 from zibaldone.tools.call import call_tool
 from zibaldone.tools.documents import search_knowledge, upload_document
 from zibaldone.tools.spec import Call, Runtime
+
+_log = logging.getLogger("zibaldone.consult")
 
 RuntimeOf = Callable[[], Runtime]
 """The runtime that is being built: it holds the job runner, which holds what is made here."""
@@ -43,6 +47,10 @@ def build_consulting(
     async def open_files(
         assistant: Assistant, files: Sequence[PackedFile], owner: str
     ) -> AsyncIterator[FileStore]:
+        if assistant.hosted_store:
+            async with hosted_index(files, assistant=assistant, environment=os.environ) as hosted:
+                yield hosted
+            return
         async with ephemeral_index(files, embedder=embedder, cache=cache, share=owner) as index:
             yield index
 
@@ -57,6 +65,16 @@ def build_consulting(
         open_files=open_files,
         knowledge_of=knowledge_of,
     )
+
+
+async def sweep_hosted(assistants: Mapping[str, Assistant]) -> None:
+    """Delete what calls of servers that died left in hosted stores."""
+    for assistant in assistants.values():
+        if assistant.hosted_store:
+            try:
+                await sweep_leftovers(assistant, os.environ)
+            except ZibaldoneError as error:
+                _log.warning("hosted stores were not swept: %s [%s]", error.message, error.code)
 
 
 def _knowledge(runtime: Runtime, tenant: Tenant, owner: str) -> Knowledge:

@@ -41,6 +41,7 @@ ASSISTANTS: dict[str, dict[str, Any]] = {
     "whole": {"stable_inline": False},
     "knowing": {"knowledge": True},
     "priced": {"prices": {"input": 2.0, "cached": 0.2, "output": 8.0}},
+    "hosted": {"hosted_store": True, "inline_tokens": 100, "api": "responses"},
     "seed": {"context_tokens": 200_000, "inline_tokens": 125_000},
 }
 
@@ -262,6 +263,19 @@ def test_the_assistant_searches_and_reads_what_is_not_in_the_prompt(world: Consu
     assert "def cormorant():" in found
     assert "return 'bird'" in read
     assert missing.startswith("Error: ")
+
+
+@ONE_ENGINE
+def test_a_hosted_store_is_gone_when_the_turn_ends(world: Consulted) -> None:
+    world.write("hosted/big.py", "def curlew():\n    return 'bird'\n" + f"# {WORDS}\n" * 100)
+    call = Call("search_files", '{"query": "curlew"}')
+    world.models.script(Reply(calls=(call,)), Reply("A bird."))
+    answer = world.chat("hosted", assistant="hosted", context=[world.path("hosted")])
+    assert (answer["answer"], answer["store"]["count"]) == ("A bird.", 1)
+    made = [r for r in world.models.requests if r.method == "POST" and "vector_stores" in r.path]
+    gone = [r for r in world.models.requests if r.method == "DELETE"]
+    assert made
+    assert len(gone) >= 2
 
 
 @ONE_ENGINE

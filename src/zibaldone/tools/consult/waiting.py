@@ -75,7 +75,7 @@ def chat_result(job: Job) -> ChatResult:
     if job.state == "cancelled":
         raise Conflict("The turn was cancelled.", job_id=job.job_id)
     if job.state == "done":
-        return cast("ChatResult", {**job.result, "job_id": job.job_id})
+        return cast("ChatResult", job.result)
     return {
         "status": "running",
         "assistant": str(job.payload.get("assistant", "")),
