@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from zibaldone.consult.job import CONSULT, consult_kind
 from zibaldone.embed.open import EmbedderSettings, open_embedder
 from zibaldone.embed.port import Embedder
 from zibaldone.embed.watched import Watched
@@ -23,6 +24,7 @@ from zibaldone.pull.live import LiveSources
 from zibaldone.settings import Settings
 from zibaldone.store.open import mirrored, open_store, store_url
 from zibaldone.tools.spec import Runtime
+from zibaldone.wiring.consult import answer_writer, build_consulting
 
 
 def build_runtime(settings: Settings) -> Runtime:
@@ -47,8 +49,12 @@ def build_runtime(settings: Settings) -> Runtime:
     kinds = {SYNC: sync_kind(store, pulled)}
     if index is not None:
         kinds[REINDEX] = reindex_kind(store, index)
+    consulting = None
+    if assistants:
+        consulting = build_consulting(store, limits, assistants, embedder, lambda: runtime)
+        kinds[CONSULT] = consult_kind(consulting, answer_writer(lambda: runtime))
     jobs = JobRunner(store, kinds)
-    return Runtime(
+    runtime = Runtime(
         store=store,
         limits=limits,
         query_vectors=QueryVectors(embedder),
@@ -73,7 +79,9 @@ def build_runtime(settings: Settings) -> Runtime:
             text_bytes_max=limits.document_body_bytes_max,
             seconds_max=limits.ingest_seconds_max,
         ),
+        consulting=consulting,
     )
+    return runtime
 
 
 def chosen_embedder(settings: Settings) -> Embedder | None:
