@@ -1213,6 +1213,75 @@ CONSULT_COMPARED_CHARS_MAX = 20_000
 """Of each answer, what is compared with the others: the time is quadratic."""
 
 assert LIST_LIMIT_DEFAULT <= LIST_LIMIT_MAX <= LIST_OFFSET_MAX  # noqa: S101
+OVERFLOW_TEXT_CHARS_MAX = 256 * MIB
+"""Characters of all these files together. The index takes about as much memory as the text; it is
+built at some megabytes a second."""
+
+OVERFLOW_BUILDS = 2
+"""Stores that are built or filled with vectors at once, one of each key: the work needs a core."""
+
+OVERFLOW_BUILDS_EXTRA = 2
+"""Further ones, for keys of which none is."""
+
+OVERFLOW_CANDIDATES = 100
+"""Files that keywords and vectors each contribute to a search in such a store."""
+
+OVERFLOW_HITS_MAX = 50
+"""Hits of one search in such a store."""
+
+OVERFLOW_EMBED_BATCH = 16
+"""Texts embedded between two looks at whether the call still runs: a second on a busy machine."""
+
+OVERFLOW_SEARCH_EMBEDS_MAX = 96
+"""Texts that one search has embedded, the likeliest ones; the rest follows while the assistant
+thinks."""
+
+OVERFLOW_SEARCH_SECONDS_MAX = 8.0
+"""How long a search waits for them; an assistant takes as long to write its next step."""
+
+OVERFLOW_QUERY_SECONDS_MAX = 10.0
+"""How long it waits for the vector of the query; the first one also loads the model."""
+
+OVERFLOW_CLOSE_SECONDS_MAX = 5.0
+"""How long the end of a call waits for its threads. One inside a model that hangs is left behind;
+it holds nothing of the index."""
+
+HOSTED_REQUESTS = 8
+"""Requests at once to a hosted vector store, for uploads and deletions."""
+
+HOSTED_REQUEST_SECONDS_MAX = 60.0
+"""One such request."""
+
+HOSTED_TRIES_MAX = 4
+"""Attempts at one, with growing pauses."""
+
+HOSTED_PAUSE_SECONDS = 0.5
+"""The first pause, and the time between two looks at whether files are indexed."""
+
+HOSTED_READY_SECONDS_MAX = 180.0
+"""How long a call waits until its files can be searched there."""
+
+HOSTED_CLOSE_SECONDS_MAX = 120.0
+"""How long the end of a call takes at most to delete everything: 10 000 files take a minute."""
+
+HOSTED_LEFTOVER_SECONDS = 900
+"""How long after the longest turn a hosted store is taken for a leftover and deleted."""
+
+HOSTED_BATCH_FILES = 500
+"""Files added to a hosted store by one request."""
+
+HOSTED_SWEEP_PAGES_MAX = 200
+"""Pages of 100 stores or files that are looked through for leftovers."""
+
+HOSTED_ANSWER_BYTES_MAX = 4 * MIB
+"""An answer of a hosted store."""
+
+VECTOR_CACHE_BYTES_MAX = 256 * MIB
+"""Vectors of such stores that are kept in memory for the next call, of all keys."""
+
+VECTOR_CACHE_OWNER_BYTES_MAX = 128 * MIB
+"""The same of one key: some 200 000 chunks of 384 dimensions, twenty of each of 10 000 files."""
+
 assert CHUNK_CHARS_MIN < CHUNK_CHARS_TARGET <= CHUNK_CHARS_MAX  # noqa: S101
 assert CHUNK_SIZE_CHARS_MIN <= CHUNK_SIZE_CHARS_DEFAULT <= CHUNK_SIZE_CHARS_MAX  # noqa: S101
 assert 2 * CHUNK_SIZE_CHARS_MAX * 5 // 4 <= INDEX_TERMS_MAX  # noqa: S101
