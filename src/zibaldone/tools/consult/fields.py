@@ -12,12 +12,12 @@ from zibaldone.consult.answer import FileList, LeftOutList, StoredAnswer, Tokens
 from zibaldone.errors import InvalidArgument, NotConfigured
 from zibaldone.limits import (
     ASSISTANT_NAME_CHARS_MAX,
-    PACK_PATH_CHARS_MAX,
     CONSULT_SCHEMA_BYTES_MAX,
     CONSULT_SESSION_ID_CHARS_MAX,
     DOCUMENT_ID_BYTES_MAX,
     JOB_ID_CHARS_MAX,
     PACK_INSTRUCTIONS_CHARS_MAX,
+    PACK_PATH_CHARS_MAX,
     PACK_PATHS_MAX,
 )
 from zibaldone.model.assistant import Assistant
