@@ -213,7 +213,7 @@ def test_the_tables_hold_the_list_and_what_was_sent(world: Consulted) -> None:
             f"WHERE session_key = {session}"
         )
     )
-    assert [path for path, _, _ in sent] == ["project/tables/f0.txt", "project/tables/f1.txt"]
+    assert [path for path, _, _ in sent] == ["0/f0.txt", "0/f1.txt"]
     file = Path(world.path("tables/f0.txt")).stat()
     assert sent[0][1:] == (file.st_size, file.st_mtime_ns)
     assert len(listed) == 1
