@@ -919,6 +919,24 @@ MEMORY_LABELS_MAX = 20
 MEMORY_SUMMARY_FACTS = 5
 """Facts that make the summary of an entity."""
 
+MEMORY_LINES_MAX = 100
+"""Episodes that recall chooses from."""
+
+MEMORY_LINE_CHARS_MAX = 800
+"""Of one line of recall; a longer text is cut around what was asked for."""
+
+RECALL_TOKENS_DEFAULT = 1_500
+"""What recall answers where a call does not say."""
+
+RECALL_TOKENS_MIN = 50
+"""The least that recall can be asked for: one short line."""
+
+RECALL_TOKENS_MAX = 20_000
+"""The most that recall can be asked for."""
+
+MEMORY_SESSION_GAP_SECONDS = 3_600
+"""A longer pause between two messages ends a session."""
+
 MEMORY_NAME_WORDS_MAX = 64
 """Words of a question among which names of entities are looked for."""
 ASSISTANTS_MAX = 32

@@ -17,7 +17,7 @@ from zibaldone.tools.documents import (
 )
 from zibaldone.tools.exchange import import_documents
 from zibaldone.tools.jobs import jobs
-from zibaldone.tools.memory import episodes
+from zibaldone.tools.memory import episodes, recall
 from zibaldone.tools.memory import search as memory_search
 from zibaldone.tools.rag import (
     admin,
@@ -60,6 +60,7 @@ TOOLS: tuple[AnyTool, ...] = (
     episodes.DELETE,
     episodes.CLEAR,
     episodes.STATUS,
+    recall.TOOL,
     history.HISTORY,
     history.REVISION,
     history.DIFF,
