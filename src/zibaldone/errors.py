@@ -22,6 +22,7 @@
     │   │   └── RateLimited               RATE_LIMITED            429
     │   ├── BudgetExceeded                BUDGET_EXCEEDED         429
     │   ├── QuotaExceeded                 QUOTA_EXCEEDED          507
+    │   ├── RemoteDenied                  REMOTE_DENIED           401
     │   ├── HeadersTooLarge               HEADERS_TOO_LARGE       431
     │   └── ResponseTooLarge              RESPONSE_TOO_LARGE      422
     ├── ServiceError                      the operator can fix it
@@ -35,6 +36,8 @@
     │   ├── ShuttingDown                  SHUTTING_DOWN           503
     │   ├── IssuerUnavailable             ISSUER_UNAVAILABLE      503
     │   ├── SourceUnavailable             SOURCE_UNAVAILABLE      503
+    │   ├── RemoteFailed                  REMOTE_FAILED           502
+    │   ├── RemoteUnavailable             REMOTE_UNAVAILABLE      503
     │   ├── ProviderRefused               PROVIDER_REFUSED        502
     │   ├── ProviderBusy                  PROVIDER_BUSY           503
     │   ├── ProviderUnavailable           PROVIDER_UNAVAILABLE    503
@@ -195,6 +198,13 @@ class QuotaExceeded(RequestError):
     status = 507
 
 
+class RemoteDenied(RequestError):
+    """The server that notes are pushed to does not accept our key."""
+
+    code = "REMOTE_DENIED"
+    status = 401
+
+
 class ResponseTooLarge(RequestError):
     code = "RESPONSE_TOO_LARGE"
     status = 422
@@ -259,6 +269,20 @@ class SourceUnavailable(ServiceError):
     """A database that rows are pulled from cannot be used now, or refuses us."""
 
     code = "SOURCE_UNAVAILABLE"
+    status = 503
+
+
+class RemoteFailed(ServiceError):
+    """The server that notes are pushed to answered that it will not, or cannot, do this."""
+
+    code = "REMOTE_FAILED"
+    status = 502
+
+
+class RemoteUnavailable(ServiceError):
+    """The server that notes are pushed to cannot be reached, or is busy; try again later."""
+
+    code = "REMOTE_UNAVAILABLE"
     status = 503
 
 

@@ -868,6 +868,63 @@ LIVE_RETRY_SECONDS_MAX = 60.0
 LIVE_LATE_SECONDS = 60.0
 """A live source that is further behind is late: `/health` is degraded."""
 
+FRONT_MATTER_BLOCK_CHARS_MAX = 64 * KIB
+"""The YAML block at the beginning of a Markdown text; real ones have a few hundred characters."""
+
+FRONT_MATTER_DEPTH_MAX = 16
+"""Nesting of that block. Checked before anything is built of it."""
+
+FRONT_MATTER_ALIASES_MAX = 16
+"""Aliases in that block: each may repeat all that came before."""
+
+FRONT_MATTER_VALUES_MAX = 10_000
+"""Values of that block with its aliases spelled out."""
+
+PUSH_TRIES = 4
+"""Attempts at one request of a push, with 0.5, 1 and 2 seconds between them."""
+
+PUSH_FIRST_WAIT_SECONDS = 0.5
+"""The first of these waits; each is twice the one before."""
+
+PUSH_RETRY_AFTER_SECONDS_MAX = 300.0
+"""A longer Retry-After of a memory server is cut to this."""
+
+PUSH_REQUEST_SECONDS_MAX = 30.0
+"""One request of a push, to the end of its answer."""
+
+PUSH_HOOK_SECONDS_MAX = 20.0
+"""A whole push that an editor's hook waits for; hooks are stopped after 60 s by default."""
+
+PUSH_ANSWER_BYTES_MAX = 256 * MIB
+"""An answer of a memory server. Graphiti lists episodes with their whole text."""
+
+PUSH_NOTE_BYTES_MAX = 16 * MIB
+"""A note; a longer file is no note, and is skipped."""
+
+PUSH_PART_CHARS_ZIBALDONE = 1_000_000
+"""Longer notes are sent in parts. Four bytes for each character are below the largest document."""
+
+PUSH_PART_CHARS_GRAPHITI = 20_000
+"""The same for Graphiti, which gives each episode to a language model: about 5 000 tokens."""
+
+PUSH_LIST_EPISODES_MIN = 1_000
+"""Episodes that are asked for to see what Graphiti holds; four times as many until all came."""
+
+PUSH_LIST_EPISODES_MAX = 1_024_000
+"""The most that are asked for."""
+
+PUSH_SETTLE_SECONDS = 3_600.0
+"""What Graphiti acknowledged and does not show after this time is taken for lost."""
+
+PUSH_CONFIRM_SECONDS_MAX = 5.0
+"""How long a push waits until Graphiti shows what it acknowledged; later pushes look again."""
+
+PUSH_RACY_NS = 2_000_000_000
+"""A file changed so short before it was read is read again: another change may have left its size
+and time as they were. Some file systems count in steps of two seconds."""
+
+PUSH_WATCH_SECONDS = 2.0
+"""How often push --watch looks at the folder."""
 MEMORY_READ_CHARS_MAX = 32 * KIB
 """Of an episode, from which entities and facts are taken; the rest is found by search."""
 
@@ -1147,6 +1204,75 @@ CONSULT_COMPARED_CHARS_MAX = 20_000
 """Of each answer, what is compared with the others: the time is quadratic."""
 
 assert LIST_LIMIT_DEFAULT <= LIST_LIMIT_MAX <= LIST_OFFSET_MAX  # noqa: S101
+OVERFLOW_TEXT_CHARS_MAX = 256 * MIB
+"""Characters of all these files together. The index takes about as much memory as the text; it is
+built at some megabytes a second."""
+
+OVERFLOW_BUILDS = 2
+"""Stores that are built or filled with vectors at once, one of each key: the work needs a core."""
+
+OVERFLOW_BUILDS_EXTRA = 2
+"""Further ones, for keys of which none is."""
+
+OVERFLOW_CANDIDATES = 100
+"""Files that keywords and vectors each contribute to a search in such a store."""
+
+OVERFLOW_HITS_MAX = 50
+"""Hits of one search in such a store."""
+
+OVERFLOW_EMBED_BATCH = 16
+"""Texts embedded between two looks at whether the call still runs: a second on a busy machine."""
+
+OVERFLOW_SEARCH_EMBEDS_MAX = 96
+"""Texts that one search has embedded, the likeliest ones; the rest follows while the assistant
+thinks."""
+
+OVERFLOW_SEARCH_SECONDS_MAX = 8.0
+"""How long a search waits for them; an assistant takes as long to write its next step."""
+
+OVERFLOW_QUERY_SECONDS_MAX = 10.0
+"""How long it waits for the vector of the query; the first one also loads the model."""
+
+OVERFLOW_CLOSE_SECONDS_MAX = 5.0
+"""How long the end of a call waits for its threads. One inside a model that hangs is left behind;
+it holds nothing of the index."""
+
+HOSTED_REQUESTS = 8
+"""Requests at once to a hosted vector store, for uploads and deletions."""
+
+HOSTED_REQUEST_SECONDS_MAX = 60.0
+"""One such request."""
+
+HOSTED_TRIES_MAX = 4
+"""Attempts at one, with growing pauses."""
+
+HOSTED_PAUSE_SECONDS = 0.5
+"""The first pause, and the time between two looks at whether files are indexed."""
+
+HOSTED_READY_SECONDS_MAX = 180.0
+"""How long a call waits until its files can be searched there."""
+
+HOSTED_CLOSE_SECONDS_MAX = 120.0
+"""How long the end of a call takes at most to delete everything: 10 000 files take a minute."""
+
+HOSTED_LEFTOVER_SECONDS = 900
+"""How long after the longest turn a hosted store is taken for a leftover and deleted."""
+
+HOSTED_BATCH_FILES = 500
+"""Files added to a hosted store by one request."""
+
+HOSTED_SWEEP_PAGES_MAX = 200
+"""Pages of 100 stores or files that are looked through for leftovers."""
+
+HOSTED_ANSWER_BYTES_MAX = 4 * MIB
+"""An answer of a hosted store."""
+
+VECTOR_CACHE_BYTES_MAX = 256 * MIB
+"""Vectors of such stores that are kept in memory for the next call, of all keys."""
+
+VECTOR_CACHE_OWNER_BYTES_MAX = 128 * MIB
+"""The same of one key: some 200 000 chunks of 384 dimensions, twenty of each of 10 000 files."""
+
 assert CHUNK_CHARS_MIN < CHUNK_CHARS_TARGET <= CHUNK_CHARS_MAX  # noqa: S101
 assert CHUNK_SIZE_CHARS_MIN <= CHUNK_SIZE_CHARS_DEFAULT <= CHUNK_SIZE_CHARS_MAX  # noqa: S101
 assert 2 * CHUNK_SIZE_CHARS_MAX * 5 // 4 <= INDEX_TERMS_MAX  # noqa: S101
@@ -1169,5 +1295,6 @@ assert TOKEN_CHARS_MAX < HEAD_BYTES_MAX  # noqa: S101
 assert PROBE_SECONDS_MAX <= HEALTH_SECONDS_MAX < 1  # noqa: S101
 assert Limits().query_seconds_max < STUCK_SECONDS  # noqa: S101
 assert Limits().document_body_bytes_max < Limits().request_body_bytes_max  # noqa: S101
+assert Limits().document_body_bytes_max > 4 * PUSH_PART_CHARS_ZIBALDONE  # noqa: S101
 assert PROVIDER_ANSWER_BYTES_MIN + PROVIDER_EVENT_BYTES_MAX < PROVIDER_ANSWER_BYTES_MAX  # noqa: S101
 assert CONSULT_ANSWER_BYTES_MAX < JOB_RESULT_BYTES_MAX  # noqa: S101

@@ -227,6 +227,18 @@ class Settings:
     embedding_api_key: str = _setting(
         _text, "", "Remote embedder: its API key; never logged.", is_secret=True
     )
+    push_to: str = _setting(
+        _text, "", "zibaldone push: URL of the memory server, if --to is not given."
+    )
+    push_key: str = _setting(
+        _text, "", "zibaldone push: API key of the memory server; never logged.", is_secret=True
+    )
+    push_backend: str = _setting(
+        _text,
+        "",
+        "zibaldone push: the database behind a Graphiti server, neo4j or falkordb; queries are "
+        "escaped for falkordb only. Default: MADEINOZ_KNOWLEDGE_DB, else neo4j.",
+    )
     limits: Limits = field(default_factory=Limits)
 
 

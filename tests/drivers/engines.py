@@ -19,7 +19,7 @@ BOTH = (
     *("canary", "cli", "exchange", "find", "index", "jobs", "keep", "protocol", "tools"),
     *("hostile/test_batches.py", "hostile/test_bound_keys.py", "hostile/test_diff.py"),
     *("hostile/test_queries.py", "hostile/test_quotas.py"),
-    *("pull/test_agent_data.py", "test_stdio.py"),
+    *("pull/test_agent_data.py", "push/test_storm.py", "test_stdio.py"),
     *("web/test_access.py", "web/test_bad_input.py", "web/test_health.py", "web/test_http.py"),
 )
 """What of tests/ runs on both engines, unless a marker says otherwise: wherever documents are kept

@@ -57,7 +57,7 @@ SIDEWAYS: set[tuple[str, str]] = {
 }
 ASIDE: dict[str, set[str]] = {
     "settings": {"errors", "limits"},
-    "push": {"model", "errors", "limits", "text"},
+    "push": {"model", "errors", "limits", "extras", "text"},
 }
 SETTINGS_READERS = {"cli", "wiring"}
 PORTS = ("store.port", "store.upkeep", "store.tables", "embed.port")

@@ -170,6 +170,15 @@ def test_the_bound_of_an_answer_follows_what_was_asked_for(models: ModelServer) 
     assert send_one(assistant_of(models, "chat"), ask(output_tokens=8_000)).message.text == long
 
 
+def test_one_event_is_bounded_too(models: ModelServer, api: Api) -> None:
+    models.script(*[Reply("x" * 400_000, piece_chars=400_000)] * 2)
+    with pytest.raises(ProviderUnavailable, match="too long"):
+        send(assistant_of(models, api), ask(), bounds=Bounds(event_bytes_max=200_000))
+    assert (
+        len(send_one(assistant_of(models, api), ask(output_tokens=8_000)).message.text) == 400_000
+    )
+
+
 def test_a_cancelled_call_closes_its_connection(models: ModelServer, api: Api) -> None:
     async def talk() -> None:
         provider = open_provider(assistant_of(models, api), {"TESTS_KEY": KEY})
@@ -292,7 +301,7 @@ EVENTS = VALUES | st.builds(
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(EVENTS, max_size=6))
 def test_any_events_are_read_or_refused(events: list[Any]) -> None:
-    for reading in (ChatReading("m"), ResponseReading("m"), MessageReading("m")):
+    for reading in (ChatReading("m"), ResponseReading("m", 9), MessageReading("m")):
         try:
             for event in events:
                 reading.add(event)

@@ -21,7 +21,7 @@ from tests.consult.providers.talking import (
     send,
     send_one,
 )
-from tests.drivers.model_server import Call, ModelServer, Raw, Reply, Status
+from tests.drivers.model_server import Call, ModelServer, Raw, Recorded, Reply, Status
 from zibaldone.consult.providers.open import open_provider
 from zibaldone.errors import NotConfigured, ProviderRefused
 from zibaldone.model.consult import Message, ToolCall, Usage
@@ -252,6 +252,29 @@ def test_fields_that_a_server_does_not_take_are_left_out(models: ModelServer) ->
         bodies = [request.json for request in models.to_models[-3:]]
         assert [field in body for body in bodies] == [True, False, False]
         assert ("max_completion_tokens" in bodies[-1]) == (field == "max_tokens")
+
+
+@pytest.mark.parametrize("status", [400, 500])
+def test_roles_that_must_alternate(models: ModelServer, status: int) -> None:
+    """Files and question are two messages of the user; some models' templates take only one."""
+
+    def template(request: Recorded) -> Reply | Status:
+        roles = [message["role"] for message in request.json["messages"]]
+        is_taken = all(one != other for one, other in itertools.pairwise(roles))
+        return Reply("Yes.") if is_taken else Status(status, "Conversation roles must alternate")
+
+    models.default = template
+    assistant = assistant_of(models, "chat", model=f"alternating {status}")
+    base = Message("user", "The files.", is_base=True)
+    messages: tuple[Message, ...] = (base, Message("user", "The question."))
+    (reply,) = send(assistant, request_of(messages))
+    first = models.to_models[-1].body
+    assert models.to_models[-1].json["messages"][-1]["content"] == "The files.\n\nThe question."
+    messages += (reply.message, Message("user", "A change."), Message("user", "And now?"))
+    count = len(models.to_models)
+    send(assistant, request_of(messages))
+    assert len(models.to_models) == count + 1
+    assert models.to_models[-1].body.startswith(first.removesuffix(b"]}"))
 
 
 def test_half_characters(models: ModelServer, api: Api) -> None:

@@ -79,7 +79,8 @@ class AnthropicMessages:
         body["messages"] = self._messages(request)
         return body
 
-    def reading(self) -> MessageReading:
+    def reading(self, request: ModelRequest) -> MessageReading:
+        del request
         return MessageReading(self._model)
 
     def _schema(self, schema: dict[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from zibaldone.consult.providers.failures import Setback
 from zibaldone.consult.providers.openai_responses import Failed
 from zibaldone.consult.providers.port import Bounds, OnText
 from zibaldone.consult.providers.values import Malformed, write_json
-from zibaldone.errors import ProviderRefused, ZibaldoneError
+from zibaldone.errors import ProviderRefused, ProviderUnavailable, ZibaldoneError
 from zibaldone.limits import (
     PROVIDER_ANSWER_BYTES_MIN,
     PROVIDER_ANSWER_BYTES_PER_TOKEN,
@@ -32,7 +32,8 @@ T = TypeVar("T")
 _OK = 200
 _PIECE_BYTES = 16 * 1024
 """Of a stream at a time; others are served between two pieces."""
-_INVALID_STATUSES = (400, 422)
+_INVALID_STATUSES = (400, 422, 500)
+"""llama.cpp answers 500 where a model's template does not take a conversation."""
 _HEADERS = frozenset(
     {
         "accept",
@@ -47,7 +48,9 @@ _HEADERS = frozenset(
 )
 """What is sent beside our key. The libraries would add headers that they find in the environment,
 among them keys of other accounts."""
-_NOT_TAKEN = re.compile(r"support|unknown|unrecogni|unexpected|extra|permitted|forbid|instead")
+_NOT_TAKEN = re.compile(
+    r"support|unknown|unrecogni|unexpected|extra|permitted|forbid|instead|alternate"
+)
 _EVENT_ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
 
 _answer_bytes_max: ContextVar[int] = ContextVar("answer_bytes_max")
@@ -74,7 +77,7 @@ class Api(Protocol):
 
     def body(self, request: ModelRequest, left_out: frozenset[str]) -> dict[str, Any]: ...
 
-    def reading(self) -> Reading: ...
+    def reading(self, request: ModelRequest) -> Reading: ...
 
 
 class AnswerTooLarge(Exception):
@@ -194,7 +197,7 @@ class Connection:
                     left_out = _left_out.get(endpoint, frozenset())
                     try:
                         return await self._send(api, request, left_out, on_text, hint)
-                    except ProviderRefused as refused:
+                    except (ProviderRefused, ProviderUnavailable) as refused:
                         more = _refused_fields(api, refused) - left_out
                         if not more:
                             raise
@@ -226,7 +229,7 @@ class Connection:
             )
             has_begun = True
             async with stream:
-                return await self._read(api.reading(), aiter(stream), on_text)
+                return await self._read(api.reading(request), aiter(stream), on_text)
 
         return await self._retried(ask, lambda: has_begun, hint)
 
@@ -323,8 +326,8 @@ async def _content(api: Api, request: ModelRequest, left_out: frozenset[str]) ->
     return write() if size < PROVIDER_INLINE_BYTES else await asyncio.to_thread(write)
 
 
-def _refused_fields(api: Api, refused: ProviderRefused) -> frozenset[str]:
-    """Optional fields that the provider names as what it does not take."""
+def _refused_fields(api: Api, refused: ZibaldoneError) -> frozenset[str]:
+    """What the provider names as something it does not take, and can be left out."""
     if refused.details.get("provider_status") not in _INVALID_STATUSES:
         return frozenset()
     words = refused.message.lower()

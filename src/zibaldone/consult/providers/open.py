@@ -15,12 +15,12 @@ from zibaldone.errors import NotConfigured, ProviderRefused
 from zibaldone.model.assistant import Assistant
 from zibaldone.model.consult import ModelReply, ModelRequest
 
-_OPENAI_URL = "https://api.openai.com/v1"
+OPENAI_URL = "https://api.openai.com/v1"
 _ANTHROPIC_URL = "https://api.anthropic.com"
 
 _GONE_STATUSES = (404, 405)
 
-_has_responses: dict[str, bool] = {_OPENAI_URL: True}
+_has_responses: dict[str, bool] = {OPENAI_URL: True}
 """What servers were found to have, by their URL, as long as this process lives."""
 
 
@@ -32,19 +32,25 @@ def open_provider(
     Of the environment only the variable that the assistant names is read. NotConfigured if it is
     not set.
     """
-    key = ""
-    if assistant.api_key_env:
-        key = environment.get(assistant.api_key_env, "").strip()
-        if not key:
-            raise NotConfigured(
-                f"The environment variable {assistant.api_key_env} is not set: it should hold the "
-                f"API key of assistant {assistant.name} (assistants.{assistant.name}.api_key_env).",
-                assistant=assistant.name,
-            )
+    key = key_of(assistant, environment)
     bounds = bounds or Bounds()
     if assistant.provider == "anthropic":
         return _Anthropic(assistant, key, bounds)
     return _OpenAI(assistant, key, bounds)
+
+
+def key_of(assistant: Assistant, environment: Mapping[str, str]) -> str:
+    """The API key; empty if the assistant has none. NotConfigured if its variable is not set."""
+    if not assistant.api_key_env:
+        return ""
+    key = environment.get(assistant.api_key_env, "").strip()
+    if not key:
+        raise NotConfigured(
+            f"The environment variable {assistant.api_key_env} is not set: it should hold the "
+            f"API key of assistant {assistant.name} (assistants.{assistant.name}.api_key_env).",
+            assistant=assistant.name,
+        )
+    return key
 
 
 class _Anthropic:
@@ -68,7 +74,7 @@ class _Anthropic:
 
 class _OpenAI:
     def __init__(self, assistant: Assistant, key: str, bounds: Bounds) -> None:
-        url = (assistant.base_url or _OPENAI_URL).rstrip("/")
+        url = (assistant.base_url or OPENAI_URL).rstrip("/")
         self._connection = Connection(assistant, url, key, bounds, _load_openai)
 
     async def send(self, request: ModelRequest, *, on_text: OnText | None = None) -> ModelReply:
@@ -98,7 +104,7 @@ class _OpenAI:
         return await self._connection.send(api, request, on_text, hint=hint)
 
     async def _send_chat(self, request: ModelRequest, on_text: OnText | None) -> ModelReply:
-        is_openai = self._connection.url == _OPENAI_URL
+        is_openai = self._connection.url == OPENAI_URL
         api = ChatCompletions(self._connection.assistant.model, is_openai=is_openai)
         return await self._connection.send(api, request, on_text)
 

@@ -30,9 +30,11 @@ class ChatCompletions:
         "stream_options": "stream_options",
         "max_tokens": "max_tokens",
         "max_completion_tokens": "max_tokens",
+        "alternate": "neighbours",
     }
-    """Fields that a server may refuse, by the words it then uses. The room for the answer has an
-    old name, which compatible servers know, and a new one."""
+    """What a server may refuse, by the words it then uses. The room for the answer has an old name,
+    which compatible servers know, and a new one. Templates of some models want messages of user and
+    assistant in turn: neighbours of one role are then joined."""
 
     def __init__(self, model: str, *, is_openai: bool) -> None:
         self._model = model
@@ -69,10 +71,12 @@ class ChatCompletions:
                 for tool in request.tools
             ]
         system = [{"role": "system", "content": request.system}] if request.system else []
-        body["messages"] = [*system, *map(_message, request.messages)]
+        messages = list(map(_message, request.messages))
+        body["messages"] = [*system, *(_joined(messages) if "neighbours" in left_out else messages)]
         return body
 
-    def reading(self) -> ChatReading:
+    def reading(self, request: ModelRequest) -> ChatReading:
+        del request
         return ChatReading(self._model)
 
 
@@ -93,6 +97,19 @@ def _message(message: Message) -> dict[str, Any]:
             for call in message.tool_calls
         ],
     }
+
+
+def _joined(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The texts of a user that follow each other become one. What one request joins stays joined in
+    later ones, because an answer comes after it."""
+    joined: list[dict[str, Any]] = []
+    for message in messages:
+        if message["role"] == "user" and joined and joined[-1]["role"] == "user":
+            text = f"{joined[-1]['content']}\n\n{message['content']}"
+            joined[-1] = {"role": "user", "content": text}
+        else:
+            joined.append(message)
+    return joined
 
 
 class ChatReading:

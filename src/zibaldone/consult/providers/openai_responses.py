@@ -68,8 +68,8 @@ class Responses:
         body["input"] = [item for message in request.messages for item in self._items(message)]
         return body
 
-    def reading(self) -> ResponseReading:
-        return ResponseReading(self._model)
+    def reading(self, request: ModelRequest) -> ResponseReading:
+        return ResponseReading(self._model, request.output_tokens)
 
     def _items(self, message: Message) -> Iterator[dict[str, Any]]:
         if message.role == "tool":
@@ -121,8 +121,9 @@ def _said(text: str) -> dict[str, Any]:
 class ResponseReading:
     """Puts an answer together from the events of its stream."""
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, output_tokens: int) -> None:
         self._asked_model = model
+        self._output_tokens = output_tokens
         self._model = model
         self._texts: dict[tuple[int, int], Text] = {}
         self._refusal = Text()
@@ -184,9 +185,11 @@ class ResponseReading:
         )
 
     def _stop(self) -> Stop:
+        """Some servers call an answer complete that was cut at the length it may have."""
         final = self._final or {}
         if final.get("status") != "incomplete":
-            return "end"
+            is_cut = _usage(final.get("usage")).output_tokens >= self._output_tokens
+            return "length" if is_cut else "end"
         reason = string(mapping(final.get("incomplete_details")).get("reason"))
         return "refused" if reason == "content_filter" else "length"
 
