@@ -167,8 +167,9 @@ def _pieces(
         )
 
     pieces = [made for key in found if (made := piece(key, views[key])) is not None]
-    linked = {key for made in pieces for key in (made.before, made.after)} & more.keys()
-    pieces += [made for key in linked if (made := piece(key, views[key])) is not None]
+    linked = {key for made in pieces for key in (made.before, made.after)}
+    beside_found = [piece(key, view) for key, view in more.items() if key in linked]
+    pieces += [made for made in beside_found if made is not None]
     return views, pieces
 
 

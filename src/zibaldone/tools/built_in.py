@@ -17,7 +17,7 @@ from zibaldone.tools.documents import (
 )
 from zibaldone.tools.exchange import import_documents
 from zibaldone.tools.jobs import jobs
-from zibaldone.tools.memory import episodes, recall
+from zibaldone.tools.memory import audit, episodes, recall
 from zibaldone.tools.memory import search as memory_search
 from zibaldone.tools.rag import (
     admin,
@@ -77,6 +77,7 @@ TOOLS: tuple[AnyTool, ...] = (
     keys.LIST,
     keys.REVOKE,
     usage.TOOL,
+    audit.TOOL,
     sources.LIST,
     sources.SHOW,
     sources.SET,
