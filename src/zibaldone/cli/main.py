@@ -42,6 +42,7 @@ _COMMANDS = (
     ("ask", "ask", "ask", "Ask an assistant about files; the answer is printed as it comes."),
     ("sessions", "sessions", "sessions", "List conversations with assistants, or show one."),
     ("push", "push", "push", "Send the notes of a folder to a memory server."),
+    ("memory", "memory", "memory", "Look after what agents remember."),
     ("usage", "usage", "usage", "Show how much each namespace holds, and the quotas."),
     ("call", "call", "call", "Call TOOL with ARGUMENTS and print its answer as JSON."),
     ("migrate", "migrate", "migrate", "Move everything into another store."),

@@ -48,6 +48,7 @@ MEMORY = (
     "delete_episode",
     "clear_graph",
     "get_status",
+    "recall",
 )
 
 CONSULT = ("count_tokens", "cancel_job")
