@@ -40,6 +40,7 @@ _COMMANDS = (
     ("sources", "sources", "sources", "List the sources, or add, sync and change them."),
     ("ask", "ask", "ask", "Ask an assistant about files; the answer is printed as it comes."),
     ("sessions", "sessions", "sessions", "List conversations with assistants, or show one."),
+    ("pack", "pack", "pack", "Show what files would take in a prompt, and where each would go."),
     ("push", "push", "push", "Send the notes of a folder to a memory server."),
     ("usage", "usage", "usage", "Show how much each namespace holds, and the quotas."),
     ("call", "call", "call", "Call TOOL with ARGUMENTS and print its answer as JSON."),

@@ -1,1 +1,1 @@
-"""Tools that ask other models."""
+"""Tools that ask other models about files."""
