@@ -22,6 +22,7 @@ import orjson
 
 from zibaldone.access.principal import Tenant
 from zibaldone.access.share import SHARE
+from zibaldone.access.turns import TaskTurns
 from zibaldone.consult import state as states
 from zibaldone.consult.answer import (
     ChatAnswer,
@@ -36,7 +37,6 @@ from zibaldone.consult.functions import FileStore, Functions, Knowledge, definit
 from zibaldone.consult.loop import INTERRUPTED, Ended, converse
 from zibaldone.consult.providers.port import Provider
 from zibaldone.consult.state import Step, Stored
-from zibaldone.embed.port import Embedder
 from zibaldone.errors import (
     Conflict,
     DeadlineExceeded,
@@ -125,10 +125,11 @@ class Consulting:
     open_provider: OpenProvider
     open_files: OpenStore
     knowledge_of: KnowledgeOf
-    embedder: Embedder | None = None
+    packs: TaskTurns
+    """Held while files are read and counted."""
     clock: Callable[[], int] = now_us
-    counts: dict[str, Counts] = field(default_factory=dict)
-    """What is known of files, by key id: nobody learns from another's."""
+    counts: Counts = field(default_factory=Counts)
+    """Tokens of files."""
     running: dict[str, int] = field(default_factory=dict)
     """Turns of this process, by key id."""
 
@@ -155,15 +156,6 @@ class Consulting:
             self.running[owner] -= 1
             if not self.running[owner]:
                 del self.running[owner]
-
-    def counts_of(self, owner: str) -> Counts:
-        if owner not in self.counts and len(self.counts) >= _COUNTS_MAX:
-            self.counts.pop(next(iter(self.counts)))
-        return self.counts.setdefault(owner, Counts())
-
-
-_COUNTS_MAX = 64
-"""Keys whose token counts are remembered."""
 
 
 class _Turn:
@@ -283,7 +275,7 @@ class _Turn:
                 self._assistant,
                 state,
                 self._request.ask,
-                counts=self._all.counts_of(self._key.owner),
+                counts=self._all.counts,
                 check=check,
             )
             written = orjson.dumps([tool.parameters for tool in definitions(self._assistant)])
@@ -291,10 +283,11 @@ class _Turn:
             tokens = token_counter(self._assistant).count(written.decode() + words)
             return packed, tokens
 
-        try:
-            packed, tools_tokens = await asyncio.to_thread(pack)
-        finally:
-            stop.set()
+        async with self._all.packs:
+            try:
+                packed, tools_tokens = await asyncio.to_thread(pack)
+            finally:
+                stop.set()
         self._overhead_tokens = packed.tokens.total - packed.state.tokens + tools_tokens
         return packed
 

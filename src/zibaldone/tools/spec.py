@@ -95,10 +95,8 @@ class Runtime:
     """Where rows of sources go."""
     live: LiveSources | None = None
     """Follows sources that change."""
-    assistants: Mapping[str, Assistant] = field(default_factory=dict)
-    """Other models that can be asked, by name."""
     consulting: Consulting | None = None
-    """Takes turns with them; None where there are none."""
+    """Takes turns with assistants; None where there are none."""
     long_answers: TaskTurns = field(default_factory=long_answer_turns)
     """Held by a call that reads whole documents, until its answer is sent."""
     sources: TaskTurns = field(default_factory=source_turns)

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from zibaldone.access.principal import Principal, Tenant
+from zibaldone.access.turns import TaskTurns
 from zibaldone.consult.answer import ChatAnswer, StoredAnswer
 from zibaldone.consult.functions import FileStore, Knowledge
 from zibaldone.consult.hosted import hosted_index, sweep_leftovers
@@ -19,6 +20,7 @@ from zibaldone.embed.port import Embedder
 from zibaldone.errors import ZibaldoneError
 from zibaldone.limits import Limits
 from zibaldone.model.assistant import Assistant
+from zibaldone.pack.counts import Counts
 from zibaldone.pack.files import PackedFile
 from zibaldone.pack.overflow import ephemeral_index
 from zibaldone.pack.vector_cache import VectorCache
@@ -40,6 +42,9 @@ def build_consulting(
     assistants: Mapping[str, Assistant],
     embedder: Embedder | None,
     runtime_of: RuntimeOf,
+    *,
+    counts: Counts,
+    packs: TaskTurns,
 ) -> Consulting:
     cache = VectorCache()
 
@@ -64,6 +69,8 @@ def build_consulting(
         open_provider=lambda assistant: open_provider(assistant, os.environ),
         open_files=open_files,
         knowledge_of=knowledge_of,
+        packs=packs,
+        counts=counts,
     )
 
 

@@ -23,7 +23,7 @@ from zibaldone.pull.job import SYNC, sync_kind
 from zibaldone.pull.live import LiveSources
 from zibaldone.settings import Settings
 from zibaldone.store.open import mirrored, open_store, store_url
-from zibaldone.tools.spec import Runtime
+from zibaldone.tools.spec import Runtime, pack_turns
 from zibaldone.wiring.consult import answer_writer, build_consulting
 
 
@@ -50,8 +50,11 @@ def build_runtime(settings: Settings) -> Runtime:
     if index is not None:
         kinds[REINDEX] = reindex_kind(store, index)
     consulting = None
+    counts, packs = Counts(settings.data / CACHE_FILE), pack_turns()
     if assistants:
-        consulting = build_consulting(store, limits, assistants, embedder, lambda: runtime)
+        consulting = build_consulting(
+            store, limits, assistants, embedder, lambda: runtime, counts=counts, packs=packs
+        )
         kinds[CONSULT] = consult_kind(consulting, answer_writer(lambda: runtime))
     jobs = JobRunner(store, kinds)
     runtime = Runtime(
@@ -66,7 +69,9 @@ def build_runtime(settings: Settings) -> Runtime:
         pulled=pulled,
         live=LiveSources(store, os.environ, on_added=jobs.wake),
         assistants=assistants,
-        counts=Counts(settings.data / CACHE_FILE),
+        consulting=consulting,
+        counts=counts,
+        packs=packs,
         schedules=() if index is None else (reindex_schedule(),),
         fetcher=Fetcher(
             roots=settings.ingest_roots,
@@ -79,7 +84,6 @@ def build_runtime(settings: Settings) -> Runtime:
             text_bytes_max=limits.document_body_bytes_max,
             seconds_max=limits.ingest_seconds_max,
         ),
-        consulting=consulting,
     )
     return runtime
 

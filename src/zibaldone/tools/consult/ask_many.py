@@ -11,8 +11,7 @@ from typing_extensions import TypedDict
 from zibaldone.consult.many import Comparison, compare
 from zibaldone.errors import ZibaldoneError
 from zibaldone.limits import CONSULT_MANY_MAX, CONSULT_WAIT_SECONDS
-from zibaldone.tools.consult.chat import require_assistant
-from zibaldone.tools.consult.fields import AssistantName, Chat, ChatResult
+from zibaldone.tools.consult.fields import AssistantName, Chat, ChatResult, assistant_named
 from zibaldone.tools.consult.waiting import add, chat_job, chat_result, wait
 from zibaldone.tools.spec import Call, ToolSpec
 
@@ -45,7 +44,7 @@ async def handle(call: Call, given: AskMany) -> ManyAnswers:
     known = call.runtime.assistants
     names = list(dict.fromkeys(given.assistants)) or list(known)[:CONSULT_MANY_MAX]
     for name in names:
-        require_assistant(known, name)
+        assistant_named(call, name)
     # A document holds one answer: with several assistants each has its own.
     asked = [
         given.model_copy(update={"store_answer": f"{given.store_answer}-{name}"})

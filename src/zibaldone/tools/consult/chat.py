@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from pydantic import Field
 
-from zibaldone.errors import InvalidArgument
 from zibaldone.limits import (
     CONSULT_POLL_SECONDS_MAX,
     CONSULT_WAIT_SECONDS,
-    ECHO_CHARS_MAX,
 )
 from zibaldone.model.assistant import Assistant
-from zibaldone.tools.consult.fields import AssistantName, Chat, ChatResult, JobId
+from zibaldone.tools.consult.fields import (
+    AssistantName,
+    Chat,
+    ChatResult,
+    JobId,
+    assistant_named,
+)
 from zibaldone.tools.consult.waiting import add, chat_job, chat_result, own_job, wait
 from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
@@ -28,16 +30,6 @@ class StartJob(Chat):
 class PollJob(Arguments):
     job_id: JobId
     wait_seconds: float = Field(0.0, ge=0, le=CONSULT_POLL_SECONDS_MAX)
-
-
-def require_assistant(assistants: Mapping[str, Assistant], name: str) -> Assistant:
-    assistant = assistants.get(name)
-    if assistant is None:
-        raise InvalidArgument(
-            f"There is no assistant {name[:ECHO_CHARS_MAX]!r}; there are {', '.join(assistants)}.",
-            field="assistant",
-        )
-    return assistant
 
 
 def chat_tool(assistant: Assistant) -> ToolSpec[Chat, ChatResult]:
@@ -67,7 +59,7 @@ def chat_tool(assistant: Assistant) -> ToolSpec[Chat, ChatResult]:
 
 
 async def handle_start(call: Call, given: StartJob) -> ChatResult:
-    require_assistant(call.runtime.assistants, given.assistant)
+    assistant_named(call, given.assistant)
     return chat_result(await add(call, chat_job(call, given.assistant, given)))
 
 

@@ -33,11 +33,28 @@ SessionId = Annotated[
     ),
 ]
 AssistantName = Annotated[str, Field(max_length=ASSISTANT_NAME_CHARS_MAX)]
-FilePath = Annotated[str, Field(min_length=1, max_length=PACK_PATH_CHARS_MAX)]
-FilePaths = Annotated[list[FilePath], Field(max_length=PACK_PATHS_MAX)]
+Path = Annotated[str, Field(min_length=1, max_length=PACK_PATH_CHARS_MAX)]
+Paths = Annotated[list[Path], Field(max_length=PACK_PATHS_MAX)]
 StorePath = Annotated[str, Field(min_length=1, max_length=DOCUMENT_ID_BYTES_MAX)]
 JobId = Annotated[str, Field(pattern=r"^[0-9A-Za-z:.-]+$", max_length=JOB_ID_CHARS_MAX)]
 Effort = Literal["minimal", "low", "medium", "high"]
+
+
+def assistant_named(call: Call, name: str | None) -> Assistant:
+    """The assistant of that name; without a name, the only one there is."""
+    assistants = call.runtime.assistants
+    if not assistants:
+        raise NotConfigured("No assistant is configured. Add a table [assistants.NAME].")
+    known = ", ".join(assistants)
+    if name is None:
+        if len(assistants) > 1:
+            raise InvalidArgument(f"Name an assistant: {known}.", field="assistant")
+        return next(iter(assistants.values()))
+    if name not in assistants:
+        raise InvalidArgument(
+            f"There is no assistant {name!r}; there are {known}.", field="assistant"
+        )
+    return assistants[name]
 
 
 class Chat(Arguments):
@@ -48,16 +65,16 @@ class Chat(Arguments):
     output_format: str = Field(
         "", max_length=PACK_INSTRUCTIONS_CHARS_MAX, description="How to write the answer"
     )
-    context: list[FilePath] = Field(
+    context: list[Path] = Field(
         [],
         max_length=PACK_PATHS_MAX,
         description="Files and folders to know throughout; give all of them in every turn, only "
         "what changed is sent",
     )
-    attachments: list[FilePath] = Field(
+    attachments: list[Path] = Field(
         [], max_length=PACK_PATHS_MAX, description="Files and folders to search in this turn only"
     )
-    priority_context: list[FilePath] = Field(
+    priority_context: list[Path] = Field(
         [], max_length=PACK_PATHS_MAX, description="Context to put into the prompt first"
     )
     structured_output_schema: dict[str, Any] | None = Field(
@@ -109,20 +126,3 @@ class ChatResult(TypedDict):
     tool_calls: NotRequired[int]
     notes: NotRequired[list[str]]
     stored: NotRequired[StoredAnswer]
-
-
-def assistant_named(call: Call, name: str | None) -> Assistant:
-    """The assistant of that name; without a name, the only one there is."""
-    assistants = call.runtime.assistants
-    if not assistants:
-        raise NotConfigured("No assistant is configured. Add a table [assistants.NAME].")
-    known = ", ".join(assistants)
-    if name is None:
-        if len(assistants) > 1:
-            raise InvalidArgument(f"Name an assistant: {known}.", field="assistant")
-        return next(iter(assistants.values()))
-    if name not in assistants:
-        raise InvalidArgument(
-            f"There is no assistant {name!r}; there are {known}.", field="assistant"
-        )
-    return assistants[name]

@@ -23,23 +23,21 @@ from zibaldone.model.consult import Place
 from zibaldone.pack.build import Ask, Packed, build
 from zibaldone.pack.stable import SessionState, inline_room
 from zibaldone.pack.tokens import encoding_of
-from zibaldone.tools.consult.fields import AssistantName, FilePaths, assistant_named
+from zibaldone.tools.consult.fields import AssistantName, Paths, assistant_named
 from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
 T = TypeVar("T")
 
 
 class CountTokens(Arguments):
-    paths: FilePaths = Field(
-        min_length=1, description="Files and folders, below the assistant's roots"
-    )
+    paths: Paths = Field(min_length=1, description="Files and folders, below the assistant's roots")
     assistant: AssistantName | None = Field(None, description="Needed if there are several")
 
 
 class PreviewPack(Arguments):
-    context: FilePaths = []
-    attachments: FilePaths = []
-    priority_context: FilePaths = []
+    context: Paths = []
+    attachments: Paths = []
+    priority_context: Paths = []
     assistant: AssistantName | None = None
     instructions: str = Field("", max_length=PACK_INSTRUCTIONS_CHARS_MAX)
     with_messages: bool = False

@@ -18,8 +18,7 @@ from zibaldone.limits import (
 from zibaldone.model.consult import Session, SessionKey
 from zibaldone.model.instant import now_us, to_iso
 from zibaldone.store.port import Reader, Writer
-from zibaldone.tools.consult.chat import require_assistant
-from zibaldone.tools.consult.fields import AssistantName, SessionId
+from zibaldone.tools.consult.fields import AssistantName, SessionId, assistant_named
 from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
 _SECOND_US = 1_000_000
@@ -114,7 +113,7 @@ async def handle_list(call: Call, given: ListSessions) -> SessionList:
 
 
 async def handle_describe(call: Call, given: OneSession) -> SessionDetails:
-    assistant = require_assistant(call.runtime.assistants, given.assistant)
+    assistant = assistant_named(call, given.assistant)
     key = _key(call, given)
 
     def describe(reader: Reader) -> SessionDetails:
