@@ -206,7 +206,7 @@ class Documents:
     def _rename(self, values: dict[str, Any]) -> None:
         lock_id(self._transaction, self._tenant, values["document_id"])
         named = {name: values[name] for name in ("namespace", "document_id")}
-        if self._transaction.value(_SQL["is_taken"], named):
+        if self._transaction.value(_SQL["is_taken"], {**tenant_values(self._tenant), **named}):
             raise id_is_taken(values["document_id"])
         renamed = {**named, "document_key": values["document_key"]}
         self._transaction.defer(_SQL["rename"], renamed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from zibaldone.access.principal import Tenant
 from zibaldone.model.document import Document, DocumentFields
@@ -23,12 +24,12 @@ class DocumentLinks:
 
     def put(self, document: Document, links: Links | None) -> None:
         key = rows.storage_key(document)
-        self._transaction.defer(_SQL["clear"], {"document_key": key})
+        values: dict[str, Any] = {"document_key": key, "namespace": self._tenant.namespace}
+        self._transaction.defer(_SQL["clear"], values)
         if links is None:
             return
         kept = [(KINDS.index(link.kind), link.target) for link in links.out]
         kept += [(_NAME, name) for name in links.names]
-        values = {"document_key": key, "namespace": self._tenant.namespace}
         self._transaction.defer(
             _SQL["put"],
             {

@@ -232,7 +232,7 @@ class Documents:
 
     def _rename(self, values: dict[str, Any]) -> None:
         named = {name: values[name] for name in ("namespace", "document_id")}
-        if self._raw.execute(_SQL["is_taken"], named).get:
+        if self._raw.execute(_SQL["is_taken"], {**tenant_values(self._tenant), **named}).get:
             raise id_is_taken(values["document_id"])
         self._raw.execute(_SQL["rename"], {**named, "document_key": values["document_key"]})
 

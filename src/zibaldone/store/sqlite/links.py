@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import apsw
 
@@ -24,12 +25,12 @@ class DocumentLinks:
 
     def put(self, document: Document, links: Links | None) -> None:
         key = rows.storage_key(document)
-        self._raw.execute(_SQL["clear"], {"document_key": key})
+        values: dict[str, Any] = {"document_key": key, "namespace": self._tenant.namespace}
+        self._raw.execute(_SQL["clear"], values)
         if links is None:
             return
         kept = [(KINDS.index(link.kind), link.target) for link in links.out]
         kept += [(_NAME, name) for name in links.names]
-        values = {"document_key": key, "namespace": self._tenant.namespace}
         self._raw.execute(_SQL["put"], {**values, "links": rows.dumps(kept)})
 
     def out(self, document: DocumentFields) -> list[Link]:

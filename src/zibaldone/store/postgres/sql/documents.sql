@@ -123,7 +123,10 @@ RETURNING document_key,
 -- name: is_taken
 -- Whether the namespace has a document of this id, live or deleted.
 SELECT EXISTS (
-    SELECT 1 FROM zibaldone.documents WHERE namespace = %(namespace)s AND document_id = %(document_id)s);
+    SELECT 1 FROM zibaldone.documents
+    WHERE namespace = %(namespace)s AND document_id = %(document_id)s
+      AND document_id >= %(tenant_start)s
+      AND (%(tenant_end)s::text IS NULL OR document_id < %(tenant_end)s));
 
 -- name: rename
 -- Another id for a document; everything else of it hangs on its key.

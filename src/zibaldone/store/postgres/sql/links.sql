@@ -1,6 +1,6 @@
 -- name: clear
 -- What was kept of a document.
-DELETE FROM zibaldone.document_links WHERE document_key = %(document_key)s;
+DELETE FROM zibaldone.document_links WHERE document_key = %(document_key)s AND namespace = %(namespace)s;
 
 -- name: put
 -- What is kept of a document from now on.

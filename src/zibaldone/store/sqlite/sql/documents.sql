@@ -133,7 +133,8 @@ RETURNING document_key;
 -- name: is_taken
 -- Whether the namespace has a document of this id, live or deleted.
 SELECT EXISTS (
-    SELECT 1 FROM documents WHERE namespace = :namespace AND document_id = :document_id);
+    SELECT 1 FROM documents WHERE namespace = :namespace AND document_id = :document_id
+      AND document_id >= :tenant_start AND (:tenant_end IS NULL OR document_id < :tenant_end));
 
 -- name: rename
 -- Another id for a document; everything else of it hangs on its key.

@@ -1,6 +1,6 @@
 -- name: clear
 -- What was kept of a document.
-DELETE FROM document_links WHERE document_key = :document_key;
+DELETE FROM document_links WHERE document_key = :document_key AND namespace = :namespace;
 
 -- name: put
 -- What is kept of a document from now on.
