@@ -994,11 +994,15 @@ MEMORY_RESPONSE_CHARS_MAX = 4 * MIB
 MEMORY_CLEAR_BATCH = 100
 """Episodes that clear_graph deletes in one transaction."""
 
+MEMORY_CLEAR_CHARS = 256 * KIB
+"""A transaction of clear_graph ends after so much text: deleting it takes some tenths of a second,
+in which nobody else writes."""
+
 MEMORY_CLEAR_SECONDS_MAX = 300.0
 """How long clear_graph may take. What it has deleted by then stays deleted; call it again."""
 
 MEMORY_LABELS_MAX = 20
-"""Labels that entities are restricted to."""
+"""Labels that entities are restricted to, and those of one entity in an answer."""
 
 MEMORY_SUMMARY_FACTS = 5
 """Facts that make the summary of an entity."""
