@@ -63,7 +63,8 @@ def read_back(server: Server, group: str) -> list[dict[str, Any]]:
     """All episodes of a group, past the proxy."""
     call = {"name": "get_episodes", "arguments": {"group_ids": [group], "max_episodes": 100}}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
-    answer = server.client.post("/mcp-memory", json=message).json()["result"]
+    headers = {"accept": "application/json"}
+    answer = server.client.post("/mcp-memory", json=message, headers=headers).json()["result"]
     assert not answer.get("isError"), answer
     episodes: list[dict[str, Any]] = json.loads(answer["content"][0]["text"])["episodes"]
     return episodes

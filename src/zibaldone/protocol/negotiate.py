@@ -1,14 +1,15 @@
 """JSON or an event stream? The Accept header decides, by a pure function that never raises.
 
 JSON by default and on a tie; an event stream when it is all that is acceptable or strictly
-preferred; nothing (406) only when real media types are named and neither is among them.
+preferred; nothing (406) only when real media types are named and neither is among them. A profile
+whose clients read nothing but events turns the first two around.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
@@ -34,6 +35,8 @@ class Accept:
     q_json: float
     q_sse: float
     any_valid_media: bool
+    names_json: bool = field(default=False, compare=False)
+    """JSON is accepted by its name, not as one of all types."""
 
     @property
     def is_unsupported(self) -> bool:
@@ -44,6 +47,13 @@ class Accept:
         if self.wants_sse and (not self.wants_json or self.q_sse > self.q_json):
             return "sse"
         return "json"
+
+    @property
+    def format_of_graphiti(self) -> Format:
+        """Events by default and on a tie; JSON when it is named and events are wanted less."""
+        if self.is_unsupported or (self.names_json and self.q_sse < self.q_json):
+            return "json"
+        return "sse"
 
 
 ANYTHING = Accept(wants_json=True, wants_sse=False, q_json=1.0, q_sse=0.0, any_valid_media=False)
@@ -69,7 +79,7 @@ def _parse(header: str | None) -> Accept:
         return ANYTHING
     q_json = _best(qualities, _JSON_RANGES)
     q_sse = _best(qualities, _SSE_RANGES if q_json > 0 else (*_SSE_RANGES, "*/*"))
-    return Accept(q_json > 0, q_sse > 0, q_json, q_sse, True)
+    return Accept(q_json > 0, q_sse > 0, q_json, q_sse, True, "application/json" in qualities)
 
 
 _parse_cached = lru_cache(maxsize=512)(_parse)

@@ -51,6 +51,9 @@ class Profile:
     """False: only for callers on this machine, unless the operator opens it."""
     is_main: bool = False
     """The main profile calls a name it does not have unknown; the others call it not allowed."""
+    is_like_graphiti: bool = False
+    """For clients written for Graphiti's server: they read nothing but events, whatever else they
+    accept, and append `/mcp` and `/health` to the address they are given."""
 
 
 def built_in(tools: Iterable[AnyTool]) -> tuple[Profile, ...]:
@@ -61,7 +64,7 @@ def built_in(tools: Iterable[AnyTool]) -> tuple[Profile, ...]:
         Profile("gpt", "/mcp-gpt", GPT),
         Profile("gpt-full", "/mcp-gpt-full", FULL, is_public=False),
         Profile("rag", "/mcp-rag", RAG),
-        Profile("memory", "/mcp-memory", MEMORY),
+        Profile("memory", "/mcp-memory", MEMORY, is_like_graphiti=True),
         Profile("all", "/mcp-all", everything, spelling="underscores"),
     )
 

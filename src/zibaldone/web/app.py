@@ -65,6 +65,10 @@ def build_app(serving: Serving) -> App:
         by_profile[surface.profile.name] = endpoint
         exact[surface.profile.path] = endpoint
         exact[surface.profile.path + "/"] = endpoint
+        if surface.profile.is_like_graphiti:
+            exact[surface.profile.path + "/mcp"] = endpoint
+            exact[surface.profile.path + "/mcp/"] = endpoint
+            exact[surface.profile.path + "/health"] = exact["/health"]
     capabilities = {
         word: by_profile[profile] for word, profile in serving.capability_routes.items()
     }

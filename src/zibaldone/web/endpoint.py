@@ -137,7 +137,9 @@ class McpEndpoint:
         self, scope: HttpScope, receive: Receive, send: Send, call: Call, body: bytes
     ) -> None:
         accept = parse_accept(_accept(scope))
-        exchange = Exchange(scope, receive, send, accept.format, accept.wants_sse, call)
+        is_like_graphiti = self._surface.profile.is_like_graphiti
+        format_ = accept.format_of_graphiti if is_like_graphiti else accept.format
+        exchange = Exchange(scope, receive, send, format_, accept.wants_sse, call)
         if accept.is_unsupported and not _is_silent(body):
             refusal = error_envelope(None, ProtocolError(PARSE_ERROR, ACCEPTABLE))
             await exchange.respond(refusal, 406)

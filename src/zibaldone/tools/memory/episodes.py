@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 from typing_extensions import TypedDict
 
 from zibaldone.errors import InvalidArgument
@@ -51,7 +51,11 @@ class AddMemory(Arguments):
     uuid: EpisodeId | None = Field(
         None, description="The same again changes nothing; with another text, it is a new revision"
     )
-    reference_time: str | None = Field(None, description="ISO time of what it says; default: now")
+    reference_time: str | None = Field(
+        None,
+        validation_alias=AliasChoices("reference_time", "reference_timestamp"),
+        description="ISO time of what it says; default: now",
+    )
 
 
 class Added(TypedDict):
