@@ -1,32 +1,38 @@
 """How soon a write is found: by keyword, and by meaning, while writes keep coming.
 
     python -m benchmarks.freshness [--seconds 300] [--rate 10] [--quick] [--embedder auto]
+        [--store postgresql://…]
 
 A running server with the real model. Each document has a word of its own, which is searched for
 right after the write was acknowledged; then its status is watched until its vectors are ready.
+`--store` is a database of PostgreSQL for the documents, which stay there.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
+import os
 import queue
 import random
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx2
 
 from benchmarks.report import percentile
-from benchmarks.servers.process import ServerProcess
+from benchmarks.servers.process import zibaldone
 
 _LOOK_SECONDS = 0.02
 _READY_SECONDS_MAX = 120
 _QUICK_SECONDS = 15
+_PER_WRITER = 10.0
+"""Writes a second of one client: it also waits for its search."""
 
 _SENTENCES = (
     "The worker leases a few changes and embeds only the passages that are new.",
@@ -55,6 +61,8 @@ class Freshness:
     ready_seconds: Sequence[float]
     """From the acknowledgement of a write to its vectors, ascending."""
     lag_seconds_max: float
+    write_seconds: Sequence[float]
+    """What the writes took, ascending."""
 
     def p(self, percent: float) -> float:
         return percentile(self.ready_seconds, percent)
@@ -75,26 +83,68 @@ def measure(url: str, *, rate: float, seconds: float, seed: int = 0) -> Freshnes
     ready_s: list[float] = []
     watching = threading.Thread(target=_watch, args=(url, outstanding, ready_s))
     watching.start()
-    luck = random.Random(seed)
-    not_found, written, lag_max = 0, 0, 0.0
+    writers = max(1, math.ceil(rate / _PER_WRITER))
+    started_s = time.monotonic()
+
+    def write(number: int) -> _Counts:
+        return _write(url, outstanding, rate, seconds, seed, range(number, 1_000_000, writers))
+
+    try:
+        with ThreadPoolExecutor(writers) as threads:
+            counts = list(threads.map(write, range(writers)))
+    finally:
+        outstanding.put(None)
+        watching.join()
+    return Freshness(
+        sum(len(one.write_s) for one in counts),
+        time.monotonic() - started_s,
+        sum(one.not_found for one in counts),
+        sorted(ready_s),
+        max(one.lag_max_s for one in counts),
+        sorted(taken_s for one in counts for taken_s in one.write_s),
+    )
+
+
+@dataclass(slots=True)
+class _Counts:
+    """What one client noticed."""
+
+    write_s: list[float] = field(default_factory=list)
+    not_found: int = 0
+    lag_max_s: float = 0.0
+
+
+def _write(
+    url: str,
+    outstanding: queue.SimpleQueue[Written | None],
+    rate: float,
+    seconds: float,
+    seed: int,
+    numbers: range,
+) -> _Counts:
+    """Write the documents of these numbers, each when it is due."""
+    counts = _Counts()
+    luck = random.Random(f"{seed} {numbers.start}")
     started_s = time.monotonic()
     with httpx2.Client(base_url=url, timeout=30) as client:
-        while (due_s := started_s + written / rate) < started_s + seconds:
+        for number in numbers:
+            due_s = started_s + number / rate
+            if due_s >= started_s + seconds:
+                return counts
             time.sleep(max(0.0, due_s - time.monotonic()))
-            own_word = f"own{seed}x{written}"
-            body = {"path": f"fresh/{seed}/{written}", "content": text(luck, own_word)}
+            own_word = f"own{seed}x{number}"
+            body = {"path": f"fresh/{seed}/{number}", "content": text(luck, own_word)}
+            sent_s = time.monotonic()
             client.post("/documents", json=body).raise_for_status()
-            outstanding.put(Written(body["path"], time.monotonic()))
-            found = client.get("/search", params={"query": f'"{own_word}"'}).json()
-            not_found += [hit["document_id"] for hit in found["results"]] != [body["path"]]
-            written += 1
-            if written % max(1, round(rate)) == 0:
+            acknowledged_s = time.monotonic()
+            counts.write_s.append(acknowledged_s - sent_s)
+            outstanding.put(Written(body["path"], acknowledged_s))
+            hits = client.get("/search", params={"query": f'"{own_word}"'}).json()["results"]
+            counts.not_found += [hit["document_id"] for hit in hits] != [body["path"]]
+            if number % max(1, round(rate)) == 0:
                 index = client.get("/health").json()["services"]["index"]
-                lag_max = max(lag_max, index["vector_sync_lag_seconds"])
-    outstanding.put(None)
-    watching.join()
-    took_s = time.monotonic() - started_s
-    return Freshness(written, took_s, not_found, sorted(ready_s), lag_max)
+                counts.lag_max_s = max(counts.lag_max_s, index["vector_sync_lag_seconds"])
+    return counts
 
 
 def _watch(url: str, outstanding: queue.SimpleQueue[Written | None], ready_s: list[float]) -> None:
@@ -126,8 +176,10 @@ def _is_ready(client: httpx2.Client, written: Written, ready_s: list[float]) -> 
 
 def report(found: Freshness, rate: float) -> str:
     ready = " | ".join(f"{found.p(percent):.2f}" for percent in (50, 95, 99, 100))
+    took = [1000 * percentile(found.write_seconds, percent) for percent in (50, 95)]
     lines = [
         f"{found.written} writes in {found.seconds:.0f} s, {rate:g} a second",
+        f"a write took {took[0]:.0f} ms (p50), {took[1]:.0f} ms (p95)",
         "",
         "| write → | p50 s | p95 s | p99 s | max s | aim |",
         "|---|---|---|---|---|---|",
@@ -145,20 +197,26 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=10.0, help="writes a second")
     parser.add_argument("--quick", action="store_true", help=f"{_QUICK_SECONDS} seconds only")
     parser.add_argument("--embedder", default="auto")
+    parser.add_argument("--store", default="", help="URL of a database of PostgreSQL")
     options = parser.parse_args()
     seconds = _QUICK_SECONDS if options.quick else options.seconds
-    with tempfile.TemporaryDirectory() as folder:
-        config = Path(folder) / "zibaldone.toml"
-        config.write_text(f'embedder = "{options.embedder}"\nlog_level = "warning"\n')
-        program = (sys.executable, "-m", "zibaldone", "--config", config)
-        with ServerProcess([*program, "serve", "--data", Path(folder) / "data"]) as server:
-            url = f"http://127.0.0.1:{server.port}"
-            # The model is loaded before the clock starts: a server's first write is one of many.
-            measure(url, rate=options.rate, seconds=3 / options.rate, seed=1)
-            found = measure(url, rate=options.rate, seconds=seconds)
-            used_mb = server.resident_bytes() / 1e6
+    seed = time.time_ns() // 1_000 if options.store else 0  # the database may have older ones
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        zibaldone(Path(folder) / "data", embedder=options.embedder, store=options.store) as server,
+    ):
+        url = f"http://127.0.0.1:{server.port}"
+        # The model is loaded before the clock starts: a server's first write is one of many.
+        measure(url, rate=options.rate, seconds=3 / options.rate, seed=seed + 1)
+        cpu_before_s, load_before = server.cpu_seconds(), os.getloadavg()[0]
+        found = measure(url, rate=options.rate, seconds=seconds, seed=seed)
+        cpu_s = server.cpu_seconds() - cpu_before_s
+        used_mb = server.resident_bytes() / 1e6
     print(report(found, options.rate))
-    print(f"server: {used_mb:.0f} MB resident")
+    print(
+        f"server: {used_mb:.0f} MB resident, {cpu_s / found.seconds:.2f} cores; "
+        f"load of the machine {load_before:.1f} before, {os.getloadavg()[0]:.1f} after"
+    )
 
 
 if __name__ == "__main__":

@@ -106,10 +106,22 @@ def run_stretch(target: Target, *, connections: int, seconds: float) -> Stretch:
 
 def send_all(server: ServerProcess, requests: Iterator[bytes], *, connections: int) -> Stretch:
     """Send every request; each connection takes the next one when it has its answer."""
-    cpu_before_s, started_s = server.cpu_seconds(), time.perf_counter()
-    latencies_us = uvloop.run(_send(server.port, requests, connections))
+    return spread_all((server,), requests, connections=connections)
+
+
+def spread_all(
+    servers: Sequence[ServerProcess], requests: Iterator[bytes], *, connections: int
+) -> Stretch:
+    """The same over several servers, which have as many connections each. CPU is that of all."""
+
+    def cpu_seconds() -> float:
+        return sum(server.cpu_seconds() for server in servers)
+
+    ports = [servers[number % len(servers)].port for number in range(connections)]
+    cpu_before_s, started_s = cpu_seconds(), time.perf_counter()
+    latencies_us = uvloop.run(_send(ports, requests))
     seconds = time.perf_counter() - started_s
-    cpu_us = (server.cpu_seconds() - cpu_before_s) * 1e6 / len(latencies_us)
+    cpu_us = (cpu_seconds() - cpu_before_s) * 1e6 / len(latencies_us)
     return Stretch(seconds, cpu_us, tuple(sorted(latencies_us)))
 
 
@@ -121,20 +133,19 @@ def fetch(server: ServerProcess, made: bytes) -> bytes:
 def fetch_whole(server: ServerProcess, made: bytes) -> bytes:
     """One answer as it came, with its head."""
     answers: list[bytes] = []
-    uvloop.run(_send(server.port, iter((made,)), 1, answers.append))
+    uvloop.run(_send((server.port,), iter((made,)), answers.append))
     return answers[0]
 
 
 async def _send(
-    port: int,
+    ports: Sequence[int],
     requests: Iterator[bytes],
-    connections: int,
     keep: Callable[[bytes], None] | None = None,
 ) -> list[float]:
     loop = asyncio.get_running_loop()
     latencies_us: list[float] = []
-    over = [loop.create_future() for _ in range(connections)]
-    for done in over:
+    over = [loop.create_future() for _ in ports]
+    for port, done in zip(ports, over, strict=True):
         await loop.create_connection(
             lambda done=done: _Connection(requests, latencies_us, done, keep),  # type: ignore[misc]
             "127.0.0.1",

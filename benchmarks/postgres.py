@@ -13,21 +13,44 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import random
 import struct
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import apsw
+import numpy as np
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from benchmarks.report import percentile
-from benchmarks.search import DIMENSIONS, Corpus, Known, Measured, Tools, filled, measure_ours
+from benchmarks.search import (
+    DIMENSIONS,
+    PER_DOCUMENT,
+    TAGS,
+    Corpus,
+    K,
+    Known,
+    Measured,
+    Tools,
+    by_vector,
+    exact,
+    filled,
+    measure_ours,
+    recall,
+    row_of,
+    timed,
+)
+from benchmarks.servers.process import PostgresProcesses
+from zibaldone.access.principal import LOCAL
 from zibaldone.limits import Limits
 from zibaldone.store.open import DATABASE_NAME, open_store, store_url
 
@@ -62,6 +85,7 @@ def main() -> None:
     parser.add_argument("--store", type=Path, help="keep what was filled there, to use it again")
     given = parser.parse_args()
     print("| chunks | what | p50 ms | p95 ms | recall@10 |\n|---|---|---|---|---|", flush=True)
+    urls: dict[int, tuple[str, Corpus]] = {}
     for chunks in map(int, given.chunks.split(",")):
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name) if given.store is None else given.store / str(chunks)
@@ -69,6 +93,9 @@ def main() -> None:
             url = _postgres_filled(given.postgres, folder, corpus)
             _compare(chunks, corpus, store_url(folder), url)
             _report_sizes(url, chunks)
+            urls[chunks] = (url, corpus)
+    _report_lists(urls)
+    print(f"load of the machine: {', '.join(f'{load:.1f}' for load in os.getloadavg())}")
 
 
 def _compare(chunks: int, corpus: Corpus, embedded: str, postgres: str) -> None:
@@ -76,20 +103,20 @@ def _compare(chunks: int, corpus: Corpus, embedded: str, postgres: str) -> None:
     for engine, url in (("embedded", embedded), ("PostgreSQL", postgres)):
         tools = Tools(url, corpus)
         measured = [_by_tool(tools, engine, *way) for way in _ways(chunks)]
-        tools.close()
         for found in measured:
             print(found.row(chunks), flush=True)
+        if engine == "PostgreSQL":
+            _report_floors(tools, postgres, chunks)
+        tools.close()
         pairs.append([*measured, *measure_ours(url, corpus, engine)])
-    floor = _bare_select(postgres)
-    print(floor.row(chunks), flush=True)
+        _report_filters(url, corpus, engine)
+    _report_cpu(postgres, corpus)
     for ours, theirs in zip(*pairs, strict=True):
         what = ours.name.partition(": ")[2]
         print(
             f"{chunks:,} {what}: PostgreSQL / embedded {theirs.p50_ms / ours.p50_ms:.2f} (p50), "
             f"{theirs.p95_ms / ours.p95_ms:.2f} (p95)"
         )
-    got = next(found for found in pairs[1] if found.name.endswith("get_document"))
-    print(f"{chunks:,} get_document / a bare SELECT: {got.p50_ms / floor.p50_ms:.2f} (p50)")
 
 
 Way = tuple[str, str, Callable[[int], dict[str, Any]]]
@@ -129,8 +156,8 @@ def _by_tool(
     if tool == "get_document":
         _require_documents(tools)
     ask = tools.ask(tool, arguments)
-    for number in range(10):
-        ask(number)
+    for number in range(10 if tool == "upload_document" else _WRITES):
+        ask(number)  # what is read was read before: a first read is one of the disk
     taken_ms = []
     for number in range(_WRITES):
         started_s = time.perf_counter()
@@ -150,22 +177,145 @@ def _require_documents(tools: Tools) -> None:
         create(number)
 
 
-def _bare_select(url: str) -> Measured:
-    """The floor of `get_document`: the row and its body by key, over one connection."""
+def _report_floors(tools: Tools, url: str, chunks: int) -> None:
+    """`get_document` beside what it is made of, in turns, so that a busy moment hits all alike.
+
+    The floor is the row and its body by key over one connection, as psycopg does it by itself: no
+    transaction, no settings for row-level security, no deadline. The same in a thread is what an
+    event loop cannot do without.
+    """
     sql = (
-        "SELECT d.*, b.body FROM zibaldone.documents d JOIN zibaldone.bodies b USING (document_key)"
-        " WHERE d.namespace = 'default' AND d.document_id = %s"
+        b"SELECT d.*, b.body FROM zibaldone.documents d JOIN zibaldone.bodies b "
+        b"USING (document_key) WHERE d.namespace = 'default' AND d.document_id = %s"
     )
-    taken_ms = []
-    with psycopg.connect(url, autocommit=True) as raw:
+    get = tools.ask("get_document", lambda n: {"path": f"bench/{n % 100}", "related": False})
+    loop, store = tools.loop, tools.runtime.store
+    with (
+        psycopg.connect(url, autocommit=True) as raw,
+        ThreadPoolExecutor(1) as thread,
+    ):
         raw.execute("SET zibaldone.namespace = 'default'")
-        for number in range(_WRITES + 10):
+
+        def select(number: int) -> object:
+            return raw.execute(sql, (f"bench/{number % 100}",)).fetchone()
+
+        def peek(number: int) -> object:
+            return loop.run_until_complete(
+                store.read(
+                    LOCAL.tenant,
+                    lambda reader: reader.documents.peek(f"bench/{number % 100}", 500),
+                    is_small=True,
+                )
+            )
+
+        def in_thread(work: Callable[[int], object], number: int) -> object:
+            return loop.run_until_complete(loop.run_in_executor(thread, work, number))
+
+        ways: dict[str, Callable[[int], object]] = {
+            "a bare SELECT": select,
+            "nothing, in a thread": partial(in_thread, lambda _: None),
+            "a bare SELECT in a thread": partial(in_thread, select),
+            "Store.read of the same": peek,
+            "get_document": get,
+        }
+        taken_ms: dict[str, list[float]] = {name: [] for name in ways}
+        for number in range(-50, 10 * _WRITES):
+            for name, way in ways.items():
+                started_s = time.perf_counter()
+                way(number)
+                if number >= 0:
+                    taken_ms[name].append((time.perf_counter() - started_s) * 1_000)
+    floor = sorted(taken_ms["a bare SELECT"])
+    for name, values in taken_ms.items():
+        values.sort()
+        times = ", ".join(f"p{at} {percentile(values, at):.3f}" for at in (10, 50, 95))
+        ratios = ", ".join(
+            f"{percentile(values, at) / percentile(floor, at):.2f}" for at in (10, 50)
+        )
+        print(
+            f"{chunks:,} {name}: {times} ms; against a bare SELECT {ratios} (p10, p50)", flush=True
+        )
+
+
+def _report_lists(urls: Mapping[int, tuple[str, Corpus]]) -> None:
+    """Pages of the same length from stores of different size, in turns."""
+    tools = {chunks: Tools(url, corpus) for chunks, (url, corpus) in urls.items()}
+    asks = {}
+    for chunks, own in tools.items():
+        arguments = next(way[2] for way in _ways(chunks) if way[1] == "list_documents")
+        asks[chunks] = own.ask("list_documents", arguments)
+    taken_ms: dict[int, list[float]] = {chunks: [] for chunks in asks}
+    for number in range(-_WRITES, 6 * _WRITES):  # each of them once before it counts
+        for chunks, ask in asks.items():
             started_s = time.perf_counter()
-            row = raw.execute(sql, (f"bench/{number % 100}",)).fetchone()
-            taken_ms.append((time.perf_counter() - started_s) * 1000)
-            assert row is not None
-    taken_ms = sorted(taken_ms[10:])
-    return Measured("bare SELECT", percentile(taken_ms, 50), percentile(taken_ms, 95))
+            ask(number % _WRITES)
+            if number >= 0:
+                taken_ms[chunks].append((time.perf_counter() - started_s) * 1_000)
+    for own in tools.values():
+        own.close()
+    smallest = sorted(taken_ms[min(taken_ms)])
+    for chunks, values in taken_ms.items():
+        values.sort()
+        shown = ", ".join(
+            f"p{at} {percentile(values, at):.3f} ms "
+            f"({percentile(values, at) / percentile(smallest, at):.2f} x the smallest)"
+            for at in (10, 50, 90, 95)
+        )
+        print(f"list_documents of {chunks:,} chunks, in turns: {shown}", flush=True)
+
+
+def _report_cpu(url: str, corpus: Corpus) -> None:
+    """CPU of calls, ours and the server's: what they take where nothing else runs, at least."""
+    tools, postgres = Tools(url, corpus), PostgresProcesses(url)
+    chunks, count = len(corpus.vectors), len(corpus.queries)
+    lists = next(arguments for _, tool, arguments in _ways(chunks) if tool == "list_documents")
+
+    def by_text(number: int) -> dict[str, Any]:
+        return {"query": corpus.texts[number % count], "k": K}
+
+    ways: dict[str, Callable[[int], dict[str, Any]]] = {
+        "list_documents": lists,
+        "rag.search_vector": lambda number: by_vector(corpus, {})(number % count),
+        "rag.search_fts": by_text,
+        "rag.search_hybrid": by_text,
+    }
+    for tool, arguments in ways.items():
+        ask, taken_ms = tools.ask(tool, arguments), []
+        for number in range(-min(10, count), count):
+            theirs_s = postgres.cpu_seconds()
+            ours_s = time.process_time()
+            ask(number % count)
+            ours_s = time.process_time() - ours_s
+            theirs_s = postgres.cpu_seconds() - theirs_s
+            if number >= 0:
+                taken_ms.append((ours_s + theirs_s) * 1_000)
+        taken_ms.sort()
+        p50, p95 = percentile(taken_ms, 50), percentile(taken_ms, 95)
+        print(f"{chunks:,} {tool}: CPU p50 {p50:.2f}, p95 {p95:.2f} ms", flush=True)
+    tools.close()
+
+
+_SHARES = (1, 2, 4, 10)
+"""Tags, each of which is on a twentieth of the documents."""
+_FILTERED_QUERIES = 30
+
+
+def _report_filters(url: str, corpus: Corpus, engine: str) -> None:
+    """Vector search under filters that leave more and more."""
+    few = Corpus(
+        corpus.vectors, corpus.queries[:_FILTERED_QUERIES], corpus.texts[:_FILTERED_QUERIES]
+    )
+    tools = Tools(url, few)
+    tools.loop.run_until_complete(tools.runtime.store.prepare_model(Known.identity))
+    tag_of_row = np.arange(len(few.vectors)) // PER_DOCUMENT % TAGS
+    for tags in _SHARES:
+        name = f"{engine}: rag.search_vector, {100 * tags // TAGS} % filter"
+        arguments = by_vector(few, {"tags_any": [f"t{tag}" for tag in range(tags)]})
+        found, answers = timed(name, tools.ask("rag.search_vector", arguments), len(few.queries))
+        hits = [{row_of(hit["chunk_id"]) for hit in one["results"]} for one in answers]
+        right = exact(few, tag_of_row < tags)
+        print(replace(found, recall=recall(hits, right)).row(len(few.vectors)), flush=True)
+    tools.close()
 
 
 def _postgres_filled(server: str, folder: Path, corpus: Corpus) -> str:

@@ -244,20 +244,12 @@ def measure_ours(url: str, corpus: Corpus, engine: str = "") -> list[Measured]:
     tools = Tools(url, corpus)
     _load_vectors(tools.runtime.store, tools.loop, len(corpus.vectors))
 
-    def by_vector(filters: dict[str, Any]) -> Callable[[int], dict[str, Any]]:
-        def arguments(number: int) -> dict[str, Any]:
-            packed = base64.b64encode(corpus.queries[number].tobytes()).decode()
-            embedding = {"dim": DIMENSIONS, "values_b64": packed}
-            return {"query_embedding": embedding, "k": K, "filters": filters}
-
-        return arguments
-
     five = {"tags_any": ["t0"]}
     ways: dict[str, tuple[str, Callable[[int], dict[str, Any]], list[set[int]] | None]] = {
-        "rag.search_vector": ("rag.search_vector", by_vector({}), exact(corpus, None)),
+        "rag.search_vector": ("rag.search_vector", by_vector(corpus, {}), exact(corpus, None)),
         "rag.search_vector, 5 % filter": (
             "rag.search_vector",
-            by_vector(five),
+            by_vector(corpus, five),
             exact(corpus, corpus.tagged),
         ),
         "rag.search_fts": ("rag.search_fts", _by_text("query", corpus, {}), None),
@@ -279,7 +271,7 @@ def measure_ours(url: str, corpus: Corpus, engine: str = "") -> list[Measured]:
         name = f"{engine}: {what}" if engine else what
         found, answers = timed(name, tools.ask(tool, arguments), len(corpus.queries))
         if right is not None:
-            ids = [{_row(hit["chunk_id"]) for hit in one["results"]} for one in answers]
+            ids = [{row_of(hit["chunk_id"]) for hit in one["results"]} for one in answers]
             found = Measured(name, found.p50_ms, found.p95_ms, recall(ids, right))
         measured.append(found)
         print(found.row(len(corpus.vectors)), flush=True)
@@ -296,11 +288,20 @@ def _load_vectors(store: Store, loop: asyncio.AbstractEventLoop, chunks: int) ->
     print(f"{chunks:,}: vectors in memory after {taken_s:.1f} s, {taken_mb:.0f} MB", flush=True)
 
 
+def by_vector(corpus: Corpus, filters: dict[str, Any]) -> Callable[[int], dict[str, Any]]:
+    def arguments(number: int) -> dict[str, Any]:
+        packed = base64.b64encode(corpus.queries[number].tobytes()).decode()
+        embedding = {"dim": DIMENSIONS, "values_b64": packed}
+        return {"query_embedding": embedding, "k": K, "filters": filters}
+
+    return arguments
+
+
 def _by_text(name: str, corpus: Corpus, filters: dict[str, Any]) -> Callable[[int], dict[str, Any]]:
     return lambda number: {name: corpus.texts[number], "k": K, "filters": filters}
 
 
-def _row(chunk_id: str) -> int:
+def row_of(chunk_id: str) -> int:
     document, _, index = chunk_id.partition("#")
     return int(document.removeprefix("d/")) * PER_DOCUMENT + int(index) + 1
 

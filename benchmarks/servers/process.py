@@ -9,11 +9,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import psutil
+import psycopg
 
 _START_SECONDS_MAX = 30
 _STOP_SECONDS_MAX = 20
@@ -60,13 +62,7 @@ class ServerProcess:
 
     def cpu_seconds(self) -> float:
         """CPU the process has used, all its threads together."""
-        if sys.platform == "linux":
-            # The kernel's CPU clock of another process, in nanoseconds; psutil reads the same
-            # number from /proc in steps of 10 ms.
-            return time.clock_gettime((~self._process.pid << 3) | 2)
-        else:  # noqa: RET505 - type checkers know platforms only in this form
-            times = self._measured.cpu_times()
-            return times.user + times.system
+        return _cpu_seconds(self._measured)
 
     def resident_bytes(self) -> int:
         return int(self._measured.memory_info().rss)
@@ -90,6 +86,38 @@ class ServerProcess:
         trace: TracebackType | None,
     ) -> None:
         self.stop()
+
+
+class PostgresProcesses:
+    """All processes of a PostgreSQL that runs on this machine; of another, nothing is counted."""
+
+    def __init__(self, url: str) -> None:
+        self._parent: psutil.Process | None = None
+        with psycopg.connect(url) as raw, suppress(psutil.Error):
+            parent = psutil.Process(raw.info.backend_pid).parent()
+            if parent is not None and parent.name() == "postgres":
+                self._parent = parent
+
+    def cpu_seconds(self) -> float:
+        """Processes that have ended are counted by their parent."""
+        if self._parent is None:
+            return 0.0
+        own = self._parent.cpu_times()
+        total: float = own.children_user + own.children_system
+        for process in (self._parent, *self._parent.children()):
+            with suppress(psutil.Error, OSError):
+                total += _cpu_seconds(process)
+        return total
+
+
+def _cpu_seconds(process: psutil.Process) -> float:
+    if sys.platform == "linux":
+        # The kernel's CPU clock of another process, in nanoseconds; psutil reads the same number
+        # from /proc in steps of 10 ms.
+        return time.clock_gettime((~process.pid << 3) | 2)
+    else:  # noqa: RET505 - type checkers know platforms only in this form
+        times = process.cpu_times()
+        return float(times.user + times.system)
 
 
 def zibaldone(data: Path, *, embedder: str = "none", store: str = "") -> ServerProcess:

@@ -1070,6 +1070,15 @@ PACK_STALE_IDLE_SHARE_MAX = 0.05
 PACK_STALE_TOKENS_MIN = 1_024
 """Less than this is not worth it: providers cache no shorter prompt."""
 
+PACK_REPORT_FILES_MAX = 20
+"""Files that count_tokens lists: the largest ones, and those that are left out."""
+
+PACKS = 4
+"""Calls that read and count files at once, one of each key. Each takes a core while it counts."""
+
+PACKS_EXTRA = 2
+"""Further ones, for keys that have none."""
+
 PACK_INSTRUCTIONS_CHARS_MAX = 400_000
 """Instructions of one turn."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -239,10 +240,10 @@ class TestLaterTurns:
         chat = session(project)
         chat.turn(".")
         opened = record_opens(project.root, lambda: chat.turn("."))
-        assert opened == []
+        assert opened == [str(project.root)]
         project.words("3.txt", 6)
         opened = record_opens(project.root, lambda: chat.turn("."))
-        assert {Path(path).name for path in opened} == {"3.txt"}
+        assert {Path(path).name for path in opened} == {"project", "3.txt"}
 
     @pytest.mark.requirement("SI-28")
     def test_a_file_that_was_never_sent_counts_as_changed(self, project: Project) -> None:
@@ -403,6 +404,69 @@ class TestSeed:
         sent = sum(packed.tokens.sent_new for packed in chat.packed)
         full = sum(packed.tokens.full_resend for packed in chat.packed)
         assert 1 - sent / full > 0.8
+
+
+class TestPeers:
+    """Faults that were measured in other servers of this kind."""
+
+    @pytest.mark.parametrize("limit", [40_000, 60_000, 90_000])
+    def test_history_is_charged_once(self, project: Project, limit: int) -> None:
+        """Elsewhere turn 2 fails at these limits with nothing changed."""
+        for number in range(50):
+            project.words(f"{number}.txt", limit * 64 // 100 // 50)
+        chat = session(project, context_tokens=limit, output_tokens=limit // 10)
+        first = chat.turn(".")
+        assert first.tokens.full_resend > limit * 0.63
+        for _ in range(5):
+            packed = chat.turn(".")
+            assert counted(packed) == {"unchanged": 50}
+            assert packed.tokens.total < first.tokens.total + 500
+
+    def test_the_list_is_not_rewritten_by_later_calls(self, project: Project) -> None:
+        project.words("a.txt", 10)
+        project.words("large.txt", 500)
+        chat = session(project, inline_tokens=200)
+        listed = chat.turn(".").state.stable
+        project.words("a.txt", 100)
+        project.words("large.txt", 2)
+        project.words("new.txt", 2)
+        assert {chat.turn(*context).state.stable for context in ((".",), ("new.txt",), ())} == {
+            listed
+        }
+
+    def test_a_second_assistant_of_the_same_session_gets_the_files(self, project: Project) -> None:
+        """Elsewhere it is sent none: what was sent is not kept by assistant."""
+        project.words("a.txt", 10)
+        session(project).turn(".")
+        other = Session(project.assistant(model="claude-x"))
+        assert at(other.turn("."), "inline") == {"a.txt"}
+
+    def test_ignored_files_are_not_sent_because_they_are_context(self, project: Project) -> None:
+        project.write(".zibaldoneignore", "secrets/\n")
+        project.write("secrets/a.txt", "a\n")
+        for field in ("context", "attachments", "priority_context"):
+            given: dict[str, Any] = {field: ("secrets",)}
+            packed = build(project.assistant(), None, Ask(**given))
+            assert counted(packed) == {"left_out": 1}
+
+
+@pytest.mark.requirement("SI-38")
+def test_a_turn_is_not_slower_to_build_than_sending_everything(project: Project) -> None:
+    for number in range(150):
+        project.words(f"{number}.txt", 300)
+    chat = session(project)
+    chat.turn(".")
+    full = project.assistant(stable_inline=False)
+
+    def seconds(work: Any) -> float:
+        started = time.thread_time()
+        work()
+        return time.thread_time() - started
+
+    ask = Ask(context=(".",))
+    ours = min(seconds(lambda: chat.try_turn(".")) for _ in range(5))
+    others = min(seconds(lambda: build(full, None, ask, counts=chat.counts)) for _ in range(5))
+    assert ours < others
 
 
 class TestRequests:

@@ -38,6 +38,7 @@ _COMMANDS = (
     ("reindex", "reindex", "reindex", "Embed every chunk that has no vector yet."),
     ("jobs", "jobs", "jobs", "List background jobs, or show, cancel and retry one."),
     ("sources", "sources", "sources", "List the sources, or add, sync and change them."),
+    ("pack", "pack", "pack", "Show what files would take in a prompt, and where each would go."),
     ("push", "push", "push", "Send the notes of a folder to a memory server."),
     ("usage", "usage", "usage", "Show how much each namespace holds, and the quotas."),
     ("call", "call", "call", "Call TOOL with ARGUMENTS and print its answer as JSON."),

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 
 from zibaldone.errors import InvalidArgument, LimitExceeded, NotFound
 from zibaldone.limits import (
@@ -23,11 +24,10 @@ from zibaldone.limits import (
 )
 from zibaldone.model.assistant import Assistant
 from zibaldone.model.consult import Message, PlacedFile
-from zibaldone.model.consult import Place as PlaceName
 from zibaldone.pack import prompt
 from zibaldone.pack.changes import GONE, sent_now, still_sent
 from zibaldone.pack.compose import Composer, Rendered, Turn, Written
-from zibaldone.pack.counts import Counts
+from zibaldone.pack.counts import Counts, counting_key
 from zibaldone.pack.files import (
     Counted,
     FoundFile,
@@ -203,11 +203,17 @@ class _Build:
     def _count(self, files: Iterable[FoundFile]) -> None:
         of = self._counts.of
         is_redacted = self._assistant.redact
+        key = counting_key(self._counter, is_redacted=is_redacted)
+        counted = self._counted
         bytes_left = PACK_BYTES_MAX
         for number, file in enumerate(files):
             if file.reason:
                 continue
             bytes_left -= file.size
+            known = file.counted.get(key)
+            if known is not None and bytes_left >= 0:
+                counted[file.shown] = known
+                continue
             if bytes_left < 0:
                 raise LimitExceeded(
                     f"The files have more than {PACK_BYTES_MAX} bytes. Name smaller folders, or "
@@ -216,7 +222,7 @@ class _Build:
                 )
             if not number & 15:
                 self._check()
-            self._counted[file.shown] = of(file, self._counter, is_redacted=is_redacted)
+            counted[file.shown] = of(file, self._counter, is_redacted=is_redacted)
 
     def _reason(self, file: FoundFile) -> str:
         return file.reason or self._counted[file.shown].reason
@@ -224,44 +230,42 @@ class _Build:
     # ---- where each file goes ----
 
     def _place(self, scan: Scan, priority: frozenset[str]) -> Turn:
-        state = self._state
-        turn = Turn()
         is_stable = self._assistant.stable_inline
-        turn.sent.update(state.sent if is_stable else {})
+        turn = Turn(sent=dict(self._state.sent) if is_stable else {})
         counted = self._counted
         tokens: dict[str, int] = {}
         for name, file in scan.files.items():
-            if file.reason:
-                turn.left_out[name] = file.reason
-                continue
-            found = counted[name]
-            if found.reason:
-                turn.left_out[name] = found.reason
+            found = counted.get(name)
+            if found is None or found.reason:
+                turn.left_out[name] = self._reason(file)
             else:
                 tokens[name] = found.tokens
-        stable = state.stable if is_stable else None
+        stable = self._state.stable if is_stable else None
         kept = self._kept(turn, tokens) if stable is None else {}
         self._split = split(
             tokens, stable=stable, kept=kept, room=inline_room(self._assistant), priority=priority
         )
         turn.store = [scan.files[name] for name in self._split.store]
-        for name in self._split.inline:
-            file = scan.files[name]
-            turn.inline.append(file)
-            sent = turn.sent.get(name)
+        turn.inline = [scan.files[name] for name in self._split.inline]
+        self._find_changed(turn)
+        return turn
+
+    def _find_changed(self, turn: Turn) -> None:
+        sent = turn.sent
+        for file in turn.inline:
+            record = sent.get(file.shown)
             if (
-                sent is not None
-                and sent.mtime_ns == file.mtime_ns
-                and sent.size == file.size
-                and sent.digest is None
+                record is not None
+                and record.mtime_ns == file.mtime_ns
+                and record.size == file.size
+                and record.digest is None
             ):
                 continue
-            still = still_sent(file, sent)
+            still = still_sent(file, record)
             if still is None:
                 turn.to_send.append(file)
             else:
-                turn.sent[name] = still
-        return turn
+                sent[file.shown] = still
 
     def _kept(self, turn: Turn, tokens: Mapping[str, int]) -> dict[str, int]:
         """The files that were sent before, each at its present size; those that are gone need no
@@ -364,8 +368,14 @@ class _Build:
             if name in turn.left_out:
                 continue
             found = counted[name]
-            place: PlaceName = "inline" if name in written.sent_names else "unchanged"
-            placed.append(PlacedFile(name, place, found.tokens, found.note, found.redacted))
+            known = file.unchanged
+            if name in written.sent_names:
+                placed.append(PlacedFile(name, "inline", found.tokens, found.note, found.redacted))
+                continue
+            if known is None or known[0] is not found:
+                placing = PlacedFile(name, "unchanged", found.tokens, found.note, found.redacted)
+                known = file.unchanged = (found, placing)
+            placed.append(known[1])
         for file in turn.store:
             found = counted[file.shown]
             placed.append(PlacedFile(file.shown, "store", found.tokens, found.note, found.redacted))
@@ -383,7 +393,7 @@ class _Build:
             if file.shown not in turn.left_out
         ]
         placed += [PlacedFile(path, "left_out", 0, reason) for path, reason in problems]
-        placed.sort(key=lambda file: file.path)
+        placed.sort(key=attrgetter("path"))
         return (*placed,)
 
     def _packed_files(self, files: Iterable[FoundFile]) -> tuple[PackedFile, ...]:

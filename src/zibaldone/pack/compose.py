@@ -297,7 +297,8 @@ class Composer:
         is_same_tree = not (draft.before or draft.after)
         tree = state.tree if is_same_tree else pack_marks(self._marks())
         tree_tokens = state.tree_tokens if is_same_tree else self._tree_text()[1]
-        inline = [file.shown for file in self._turn.inline if file.shown not in self._turn.left_out]
+        left_out, counted = self._turn.left_out, self._counted
+        inline = [file.shown for file in self._turn.inline if file.shown not in left_out]
         listed = None if split.stable is None else frozenset(split.stable)
         after = SessionState(
             stable=split.stable if is_stable else state.stable,
@@ -316,7 +317,7 @@ class Composer:
             reason=draft.reason,
             sent_names=frozenset(item.file.shown for item in draft.rendered),
             sent_new=draft.added_tokens,
-            full_resend=tree_tokens + sum(self._counted[name].tokens for name in inline),
+            full_resend=tree_tokens + sum([counted[name].tokens for name in inline]),
             redacted=sum(item.redacted for item in draft.rendered),
             breakpoints=tuple(sorted({0, max(turns_before, 0), last})),
         )
@@ -332,4 +333,5 @@ def _without_needless(
     """With a list, files that are gone need no record: the list knows where they belong."""
     if listed is None:
         return sent
-    return {name: record for name, record in sent.items() if not is_gone(record)}
+    gone = [name for name, record in sent.items() if record.size < 0]
+    return {name: sent[name] for name in sent.keys() - gone} if gone else sent

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from zibaldone.limits import MIB
+from zibaldone.limits import MIB, PACK_CACHE_FILES_MAX
 from zibaldone.pack.files import Counted, FoundFile, LeftOut, read_text
 from zibaldone.pack.prompt import file_body, file_head
 from zibaldone.pack.tokens import TokenCounter
@@ -37,12 +36,12 @@ class Counts:
         self.reads = 0
         """Files read to count them."""
         self._file = file
-        self._stored = {} if file is None else _load(file)
+        self._stored: dict[str, _Stored] | None = {} if file is None else None
         self._is_changed = False
 
     def of(self, file: FoundFile, counter: TokenCounter, *, is_redacted: bool) -> Counted:
         """What the file holds. It is read unless that is known for its size and mtime."""
-        key = f"{counter.encoding}{'-redacted' if is_redacted else ''}"
+        key = counting_key(counter, is_redacted=is_redacted)
         counted = file.counted.get(key)
         if counted is None:
             counted = self._known(file, key, counter) or self._count(
@@ -54,15 +53,21 @@ class Counts:
         """Write the counts to the file, if there is one and anything is new."""
         if self._file is None or not self._is_changed:
             return
-        stored = dict(self._stored)
+        stored: dict[str, _Stored] = {}
         for file in self.folders.files():
             if file.is_settled and file.counted:
                 counted = {key: _stored(value) for key, value in file.counted.items()}
                 stored[file.path] = (file.size, file.mtime_ns, counted)
+        for path, value in (self._stored or {}).items():
+            if len(stored) >= PACK_CACHE_FILES_MAX:
+                break
+            stored.setdefault(path, value)
         _save(self._file, stored)
         self._is_changed = False
 
     def _known(self, file: FoundFile, key: str, counter: TokenCounter) -> Counted | None:
+        if self._stored is None:
+            self._stored = {} if self._file is None else _load(self._file)
         stored = self._stored.get(file.path)
         if stored is None or not file.is_settled or stored[:2] != (file.size, file.mtime_ns):
             return None
@@ -96,6 +101,11 @@ class Counts:
         file.counted[key] = counted
         self._is_changed = True
         return counted
+
+
+def counting_key(counter: TokenCounter, *, is_redacted: bool) -> str:
+    """The way of counting, in `FoundFile.counted`."""
+    return f"{counter.encoding}-redacted" if is_redacted else counter.encoding
 
 
 def _stored(counted: Counted) -> list[Any]:
@@ -132,12 +142,8 @@ def _save(file: Path, stored: Mapping[str, _Stored]) -> None:
         with contextlib.suppress(UnicodeEncodeError):
             path.encode()
             folders.setdefault(folder, {})[name] = value
+    made = file.with_name(f"{file.name}.{os.getpid()}")
     with contextlib.suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=file.parent, prefix=file.name, delete=False) as made:
-            try:
-                made.write(orjson.dumps({"version": _VERSION, "folders": folders}))
-                made.close()
-                Path(made.name).replace(file)
-            except OSError:
-                Path(made.name).unlink()
+        made.write_bytes(orjson.dumps({"version": _VERSION, "folders": folders}))
+        made.replace(file)

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from zibaldone.limits import PACK_FILE_BYTES_MAX, PACK_READ_TRIES_MAX, PACK_UNDECODABLE_SHARE_MAX
+from zibaldone.model.consult import PlacedFile
 from zibaldone.text.secrets import redact
 
 NOT_REGULAR = "not a regular file"
 BINARY = "binary"
 TOO_LARGE = f"larger than {PACK_FILE_BYTES_MAX} bytes"
 
-_FLAGS = (
+READ_FLAGS = (
     os.O_RDONLY
     | getattr(os, "O_NOFOLLOW", 0)
     | getattr(os, "O_NONBLOCK", 0)
@@ -60,6 +61,8 @@ class FoundFile:
     """Why it is left out, as far as that can be seen without reading it."""
     counted: dict[str, Counted] = field(default_factory=dict)
     """By way of counting."""
+    unchanged: tuple[Counted, PlacedFile] | None = None
+    """How it is reported when it is unchanged; most files are, in most turns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +148,7 @@ def _read(path: str) -> tuple[bytes, os.stat_result]:
 
 def _open(path: str) -> int:
     try:
-        return os.open(path, _FLAGS)
+        return os.open(path, READ_FLAGS)
     except OSError as problem:
         if problem.errno == errno.ELOOP:
             raise LeftOut("a symbolic link") from None

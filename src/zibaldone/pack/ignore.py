@@ -18,6 +18,7 @@ from zibaldone.limits import (
     PACK_IGNORE_LINES_MAX,
     PACK_IGNORE_WILDCARDS_MAX,
 )
+from zibaldone.pack.files import READ_FLAGS
 
 GIT_FILE = ".gitignore"
 OWN_FILE = ".zibaldoneignore"
@@ -102,7 +103,7 @@ def _check(spec: GitIgnoreSpec, relative: str, is_folder: bool) -> bool | None:
 
 def _read(path: str, problems: list[str]) -> GitIgnoreSpec | None:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = os.open(path, READ_FLAGS)
     except FileNotFoundError:
         return None
     except OSError as problem:

@@ -56,7 +56,7 @@ def inline_room(assistant: Assistant) -> int:
 def split(
     tokens: Mapping[str, int],
     *,
-    stable: Iterable[str] | None,
+    stable: tuple[str, ...] | None,
     kept: Mapping[str, int],
     room: int,
     priority: frozenset[str] = frozenset(),
@@ -69,7 +69,7 @@ def split(
     if stable is not None:
         listed = frozenset(stable)
         inline = listed.intersection(tokens)
-        return Split(inline, (*sorted(tokens.keys() - listed),), (*sorted(listed),))
+        return Split(inline, (*sorted(tokens.keys() - listed),), stable)
     used = sum(kept.values())
     added = [name for name in tokens if name not in kept]
     if used + sum(tokens[name] for name in added) <= room:
@@ -113,4 +113,4 @@ def unpack_marks(packed: str) -> dict[str, Mark]:
     if not packed:
         return {}
     lines = zlib.decompress(base64.b64decode(packed)).decode().split("\n")
-    return {line[1:]: cast("Mark", line[0]) for line in lines if line}
+    return cast("dict[str, Mark]", {line[1:]: line[0] for line in lines if line})

@@ -12,7 +12,8 @@ import stat
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -290,29 +291,24 @@ class Walker:
             walked.add(path)
             self._check()
             try:
-                with os.scandir(path) as scanned:
-                    entries = [*scanned]
+                with _opened(path) as folder:
+                    waiting += self._walk_folder(folder, path, shown, rules, scan)
             except OSError as problem:
                 scan.problems.append(Problem(shown, f"cannot be read: {problem.strerror}"))
-                continue
-            scan.entries += len(entries)
-            if scan.entries > PACK_ENTRIES_MAX:
-                raise LimitExceeded(
-                    f"The paths hold more than {PACK_ENTRIES_MAX} files and folders. Name smaller "
-                    f"folders, or leave some out with {ignore.OWN_FILE}.",
-                    limit=PACK_ENTRIES_MAX,
-                )
-            waiting += self._walk_folder(path, shown, rules, entries, scan)
 
     def _walk_folder(
-        self,
-        path: str,
-        shown: str,
-        above: ignore.Rules,
-        entries: list[os.DirEntry[str]],
-        scan: Scan,
+        self, folder: int | str, path: str, shown: str, above: ignore.Rules, scan: Scan
     ) -> list[tuple[str, str, ignore.Rules]]:
-        """Take the files of one folder; the folders in it, to be walked next."""
+        """Take the files of one open folder; the folders in it, to be walked next."""
+        with os.scandir(folder) as scanned:
+            entries: list[os.DirEntry[str]] = [*scanned]
+        scan.entries += len(entries)
+        if scan.entries > PACK_ENTRIES_MAX:
+            raise LimitExceeded(
+                f"The paths hold more than {PACK_ENTRIES_MAX} files and folders. Name smaller "
+                f"folders, or leave some out with {ignore.OWN_FILE}.",
+                limit=PACK_ENTRIES_MAX,
+            )
         names = [entry.name for entry in entries if entry.name in ignore.FILES]
         rules = self._cache.folder_rules(path, above, names, self._now_ns) if names else above
         if rules is not above:
@@ -320,21 +316,19 @@ class Walker:
         known = self._cache.get(path, shown)
         if known is None or known.rules is not rules:
             known = _Folder(rules, {}, set(), {})
-        files = known.files
         taken = scan.files
-        kept: dict[str, FoundFile] = {}
+        same, others = _compare(entries, known.files, taken)
         deeper: list[tuple[str, str, ignore.Rules]] = []
-        is_same = True
-        for entry in entries:
-            file = files.get(entry.name)
-            if file is not None and _is_as_known(entry, file):
-                kept[entry.name] = taken[file.shown] = file
-            elif not self._is_known_other(entry, path, shown, known, deeper):
+        fresh: dict[str, FoundFile] = {}
+        is_same = len(same) == len(known.files)
+        for entry in others:
+            if not self._is_known_other(entry, path, shown, known, deeper):
                 is_same = False
-                self._look_at(entry, path, shown, known, kept, deeper, scan)
-        if not is_same or len(kept) != len(files):
-            fresh = _Folder(rules, kept, known.ignored_files, known.folders)
-            self._cache.put(path, shown, fresh)
+                self._look_at(entry, path, shown, known, fresh, deeper, scan)
+        if not is_same:
+            fresh.update((name, known.files[name]) for name in same)
+            changed = _Folder(rules, fresh, known.ignored_files, known.folders)
+            self._cache.put(path, shown, changed)
         if len(taken) > PACK_FILES_MAX:
             raise LimitExceeded(
                 f"The paths hold more than {PACK_FILES_MAX} files. Name smaller folders, or leave "
@@ -368,7 +362,7 @@ class Walker:
         path: str,
         shown: str,
         folder: _Folder,
-        kept: dict[str, FoundFile],
+        fresh: dict[str, FoundFile],
         deeper: list[tuple[str, str, ignore.Rules]],
         scan: Scan,
     ) -> None:
@@ -396,7 +390,7 @@ class Walker:
             return
         file = self._file(place, f"{shown}/{name}", found)
         if self._add(file, scan):
-            kept[name] = file
+            fresh[name] = file
 
     def _below(
         self, path: str, shown: str, name: str, rules: ignore.Rules
@@ -454,14 +448,45 @@ class Walker:
         return False
 
 
-def _is_as_known(entry: os.DirEntry[str], file: FoundFile) -> bool:
+@contextmanager
+def _opened(path: str) -> Iterator[int | str]:
+    """A folder to list. Where the system can, it is open meanwhile: it cannot be exchanged for a
+    link, and a stat by name within it is quicker."""
+    if os.scandir not in os.supports_fd:
+        yield path
+        return
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        found = entry.stat(follow_symlinks=False)
-    except OSError:
-        return False
-    return (
-        found.st_mtime_ns == file.mtime_ns
-        and found.st_size == file.size
-        and found.st_ino == file.inode
-        and file.is_settled
-    )
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _compare(
+    entries: list[os.DirEntry[str]], files: dict[str, FoundFile], taken: dict[str, FoundFile]
+) -> tuple[list[str], list[os.DirEntry[str]]]:
+    """Take the files that are as they were; their names, and the entries that are left.
+
+    In most turns this is where the time of a walk goes, so it does little else than stat.
+    """
+    same: list[str] = []
+    others: list[os.DirEntry[str]] = []
+    for entry in entries:
+        name = entry.name
+        file = files.get(name)
+        if file is not None and file.is_settled:
+            try:
+                found = entry.stat(follow_symlinks=False)
+            except OSError:
+                others.append(entry)
+                continue
+            if (
+                found.st_mtime_ns == file.mtime_ns
+                and found.st_size == file.size
+                and found.st_ino == file.inode
+            ):
+                taken[file.shown] = file
+                same.append(name)
+                continue
+        others.append(entry)
+    return same, others

@@ -871,7 +871,7 @@ class Store(Protocol):
         the limit `query_seconds_max`, from its turn on. `is_small` says that the work reads a
         bounded number of small rows (one id, one page, the beginning of a body): an engine may then
         run it inline, with a shorter deadline, because handing it to a thread would take longer
-        than the work itself.
+        than the work itself. `work` may run more than once, so it has no side effects.
         """
         ...
 

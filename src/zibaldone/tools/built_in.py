@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from zibaldone.tools.consult import files
 from zibaldone.tools.documents import (
     batch_read,
     delete_document,
@@ -90,4 +91,6 @@ TOOLS: tuple[AnyTool, ...] = (
     sync_and_wait.TOOL,
     import_documents.IMPORT,
     import_documents.PREVIEW,
+    files.COUNT,
+    files.PREVIEW,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
@@ -25,14 +25,18 @@ from zibaldone.limits import (
     LONG_ANSWERS,
     LONG_ANSWERS_EXTRA,
     LONG_ANSWERS_PER_KEY,
+    PACKS,
+    PACKS_EXTRA,
     SOURCES,
     SOURCES_EXTRA,
     SOURCES_PER_KEY,
     TOOL_REQUEST_BYTES_MAX,
     Limits,
 )
+from zibaldone.model.assistant import Assistant
 from zibaldone.model.document import Document
 from zibaldone.model.job import NewJob, Schedule
+from zibaldone.pack.counts import Counts
 from zibaldone.pull.live import LiveSources
 from zibaldone.store.port import Reader, Store
 from zibaldone.store.qdrant.feed import VectorFeed
@@ -44,6 +48,10 @@ def long_answer_turns() -> TaskTurns:
 
 def source_turns() -> TaskTurns:
     return TaskTurns(Turns(SOURCES, per_share=SOURCES_PER_KEY, extra=SOURCES_EXTRA))
+
+
+def pack_turns() -> TaskTurns:
+    return TaskTurns(Turns(PACKS, extra=PACKS_EXTRA))
 
 
 Answer = dict[str, Any]
@@ -90,6 +98,12 @@ class Runtime:
     """Held by a call that reads whole documents, until its answer is sent."""
     sources: TaskTurns = field(default_factory=source_turns)
     """Held by a call that reads a file or a page, until its text is stored."""
+    assistants: Mapping[str, Assistant] = field(default_factory=dict)
+    """Other models that can be asked, by name."""
+    counts: Counts = field(default_factory=Counts)
+    """Tokens of files."""
+    packs: TaskTurns = field(default_factory=pack_turns)
+    """Held while files are read and counted."""
 
     def wake(self) -> None:
         """Something changed, maybe for the background work too: let it look at once."""

@@ -16,6 +16,8 @@ from zibaldone.ingest.fetch import Fetcher
 from zibaldone.jobs.runner import JobRunner
 from zibaldone.keep.pulled import PulledDocuments
 from zibaldone.keep.writing import Preparation
+from zibaldone.model.assistant import read_assistants
+from zibaldone.pack.counts import CACHE_FILE, Counts
 from zibaldone.pull.job import SYNC, sync_kind
 from zibaldone.pull.live import LiveSources
 from zibaldone.settings import Settings
@@ -25,6 +27,7 @@ from zibaldone.tools.spec import Runtime
 
 def build_runtime(settings: Settings) -> Runtime:
     limits = settings.limits
+    assistants = read_assistants(settings.assistants)
     chosen = chosen_embedder(settings)
     embedder = None if chosen is None else Watched(chosen)
     url = store_url(settings.data, settings.store)
@@ -56,6 +59,8 @@ def build_runtime(settings: Settings) -> Runtime:
         jobs=jobs,
         pulled=pulled,
         live=LiveSources(store, os.environ, on_added=jobs.wake),
+        assistants=assistants,
+        counts=Counts(settings.data / CACHE_FILE),
         schedules=() if index is None else (reindex_schedule(),),
         fetcher=Fetcher(
             roots=settings.ingest_roots,

@@ -17,7 +17,7 @@ import psycopg
 
 from zibaldone.errors import ZibaldoneError
 from zibaldone.store.postgres.address import Address
-from zibaldone.store.postgres.connection import Connections, Raw, connect, is_pooled, shut
+from zibaldone.store.postgres.connection import Connections, Raw, connect, shut
 
 CHANNEL = "zibaldone_queue"
 
@@ -172,7 +172,7 @@ class _Ear(threading.Thread):
             self._stopping.wait(_RECONNECT_SECONDS)
             return True
         try:
-            if is_pooled(raw):
+            if raw.is_pooled:
                 _log.info(
                     "a pooler is in between, so that wake-ups of other servers are not heard: "
                     "workers look twice a second; direct_host in the URL of the store mends that"

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from typing import Any
 
 import psycopg
@@ -23,11 +24,9 @@ from psycopg.types.numeric import Int8Dumper
 from zibaldone.errors import ConfigurationError, DeadlineExceeded, StorageUnavailable
 from zibaldone.store.postgres.address import Address
 from zibaldone.store.postgres.faults import of_connecting
+from zibaldone.store.postgres.pipeline import Pipeline, Statement, Values
 
-Raw = psycopg.Connection[TupleRow]
 Row = tuple[Any, ...]
-Values = Mapping[str, Any] | None
-Statement = tuple[str, Values]
 
 _IDLE_SECONDS_MAX = 300.0
 """A connection that nobody used for so long is closed."""
@@ -38,25 +37,31 @@ _CANCEL_SECONDS_MAX = 2.0
 _log = logging.getLogger("zibaldone.store")
 
 
+class Raw(psycopg.Connection[TupleRow]):
+    """A connection of psycopg. What is often asked goes through its pipeline."""
+
+    @cached_property
+    def is_pooled(self) -> bool:
+        """Whether a pooler is in between, which may give each transaction another connection.
+
+        A pooler makes up a process id for its clients, to be able to cancel for them.
+        """
+        row = self.execute("SELECT pg_backend_pid()").fetchone()
+        return row is not None and row[0] != self.info.backend_pid
+
+    @cached_property
+    def statements(self) -> Pipeline:
+        return Pipeline(self, may_prepare=not self.is_pooled)
+
+
 def connect(address: Address) -> Raw:
     try:
-        raw: Raw = psycopg.connect(**address.parameters, autocommit=True)
+        raw = Raw.connect(**address.parameters, autocommit=True, prepare_threshold=None)
+        # One type for all whole numbers: one plan for a statement, whatever the size of its values.
+        raw.adapters.register_dumper(int, Int8Dumper)
     except psycopg.Error as problem:
         raise of_connecting(problem, address) from problem
-    # One type for all whole numbers: one plan for a statement, whatever the size of its values.
-    raw.adapters.register_dumper(int, Int8Dumper)
-    if is_pooled(raw):
-        raw.prepare_threshold = None
     return raw
-
-
-def is_pooled(raw: Raw) -> bool:
-    """Whether a pooler is in between, which may give each transaction another connection.
-
-    A pooler makes up a process id for its clients, to be able to cancel for them.
-    """
-    row = raw.execute("SELECT pg_backend_pid()").fetchone()
-    return row is not None and row[0] != raw.info.backend_pid
 
 
 class Connections:
@@ -114,6 +119,10 @@ class Connections:
         self._close_idle_since(float("inf"))
 
 
+class SecondStatementError(Exception):
+    """A transaction that was to have one statement has another. Its work has to run again."""
+
+
 class Transaction:
     """One transaction on one connection. It begins with its first statement.
 
@@ -128,7 +137,10 @@ class Transaction:
         *,
         is_write: bool,
         seconds_max: float | None = None,
+        single: Sequence[Statement] | None = None,
     ) -> None:
+        """`single`: the preamble if there is only one statement. Then the transaction is begun,
+        made and ended in one round trip; a second one raises SecondStatementError."""
         self._raw = raw
         self.is_write = is_write
         self.totals: dict[str, Any] = {}
@@ -141,11 +153,14 @@ class Transaction:
         """Keys of documents that this transaction inserted and that have no chunks yet."""
         self._locked: set[object] = set()
         self._deadline_s = None if seconds_max is None else time.monotonic() + seconds_max
-        self._deferred = list(preamble)
-        self._preamble_length = len(preamble)
+        self._preamble = preamble
+        self._single = single
+        self._deferred: list[Statement] = []
         self._begun = False
+        self._finished = False
         self._lock = threading.Lock()
-        self._over = threading.Event()
+        self._is_over = False
+        self._over: threading.Event | None = None
         self._cancelling: threading.Thread | None = None
 
     @property
@@ -156,23 +171,36 @@ class Transaction:
         """All rows of a statement, with every deferred one done before it."""
         if self._deadline_s is not None and time.monotonic() > self._deadline_s:
             raise DeadlineExceeded("The query took longer than allowed and was stopped.")
+        if self._single is not None:
+            return self._execute_single(self._single, sql, values)
+        deferred, self._deferred = self._deferred, []
+        if not self._begun:
+            deferred = [*self._preamble, *deferred]
+            self._begun = True
+        return self._run((*deferred, (sql, values)))
+
+    def _execute_single(
+        self, preamble: Sequence[Statement], sql: str, values: Values
+    ) -> list[TupleRow]:
+        if self._begun:
+            raise SecondStatementError
+        self._begun = True
+        rows = self._run((*preamble, *self._deferred, (sql, values)), "COMMIT")
+        self._finished = True
+        return rows
+
+    def _run(self, statements: Sequence[Statement], following: str = "") -> list[TupleRow]:
         try:
-            return self._execute(sql, values)
+            return self._raw.statements.run(statements, following)
         except psycopg.errors.InvalidSqlStatementName as problem:
-            # After a failure in a pipeline psycopg may take for prepared what is not.
+            # Somebody else uses the session, too: a pooler that was not noticed.
             self._raw.close()
             raise psycopg.OperationalError("a prepared statement was lost") from problem
 
-    def _execute(self, sql: str, values: Values) -> list[TupleRow]:
-        if not self._deferred:
-            return _rows(self._raw.execute(sql.encode(), values))
-        deferred, self._deferred = self._deferred, []
-        self._begun = True
-        with self._raw.pipeline():
-            for earlier, its_values in deferred:
-                self._raw.execute(earlier.encode(), its_values)
-            cursor = self._raw.execute(sql.encode(), values)
-        return _rows(cursor)
+    def expect_several(self) -> None:
+        """Say before the first statement that there will be more than one."""
+        if not self._begun:
+            self._single = None
 
     @contextmanager
     def within(self, share: float) -> Iterator[None]:
@@ -221,22 +249,23 @@ class Transaction:
     @property
     def has_statements(self) -> bool:
         """Whether there is anything to commit."""
-        return self._begun or len(self._deferred) > self._preamble_length
+        return self._begun or bool(self._deferred)
 
     def finish(self, sql: str) -> str:
         """COMMIT or ROLLBACK, and what the server made of it."""
-        if not self._begun:
+        if not self._begun or self._finished:
             return ""
-        return self._raw.execute(sql.encode()).statusmessage or ""
+        return self._raw.statements.command(sql)
 
     # Ending it from another thread
 
     def cancel(self) -> None:
         """Interrupt what runs; the connection is not used again."""
         with self._lock:
-            if self._over.is_set() or self._cancelling is not None:
+            if self._is_over or self._cancelling is not None:
                 return
             self._deadline_s = 0.0
+            self._over = threading.Event()
             self._cancelling = threading.Thread(
                 target=_cancel, args=(self._raw, self._over), name="zibaldone-cancel", daemon=True
             )
@@ -245,7 +274,9 @@ class Transaction:
     def end(self) -> bool:
         """Nobody cancels it from here on. False: somebody did, so its connection is spent."""
         with self._lock:
-            self._over.set()
+            self._is_over = True
+            if self._over is not None:
+                self._over.set()
         if self._cancelling is None:
             return True
         self._cancelling.join()
@@ -259,18 +290,14 @@ def timeout_statement(seconds_max: float) -> Statement:
 def settings_statement(settings: Mapping[str, str], *more: str) -> Statement:
     """Settings of the server for the length of a transaction, in one statement.
 
-    `more`: further calls of set_config.
+    Their names are ours, their values may be a caller's. `more`: further calls of set_config.
     """
     calls = list(more)
     values: dict[str, str] = {}
     for number, (name, value) in enumerate(settings.items()):
-        calls.append(f"set_config(%(name{number})s, %(value{number})s, true)")
-        values |= {f"name{number}": name, f"value{number}": value}
+        calls.append(f"set_config('{name}', %(value{number})s, true)")
+        values[f"value{number}"] = value
     return f"SELECT {', '.join(calls)}", values
-
-
-def _rows(cursor: psycopg.Cursor[TupleRow]) -> list[TupleRow]:
-    return cursor.fetchall() if cursor.description is not None else []
 
 
 def _cancel(raw: Raw, over: threading.Event) -> None:

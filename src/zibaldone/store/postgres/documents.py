@@ -82,6 +82,7 @@ class Documents:
             values["end"] = end
             is_open = ""
         if offset:
+            self._transaction.expect_several()
             # Find where the page starts in the index alone, then read only the page's rows.
             before = self._transaction.value(
                 _SQL["id_at_offset" + is_open], {**values, "offset": offset - 1}

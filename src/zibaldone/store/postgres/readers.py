@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import psycopg
@@ -10,14 +12,28 @@ import psycopg
 from zibaldone.access.turns import Turns
 from zibaldone.errors import DeadlineExceeded
 from zibaldone.store.fair_threads import FairThreads, Task
-from zibaldone.store.postgres.connection import Connections, Raw, Transaction, settings_statement
+from zibaldone.store.postgres.connection import (
+    Connections,
+    Raw,
+    SecondStatementError,
+    Transaction,
+    settings_statement,
+)
 from zibaldone.store.postgres.faults import STORE_PROBLEMS, as_storage_error, is_lost_connection
+from zibaldone.store.postgres.pipeline import Statement
 from zibaldone.store.postgres.replica import Replica
 from zibaldone.store.postgres.watchdog import Watchdog
 
 T = TypeVar("T")
 
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+_PLANS = "force_custom_plan"
+"""What is best depends on the values: on the size of a range, on the filter."""
+
+_PLANS_OF_SMALL = "force_generic_plan"
+"""What goes by a key, or by the order of an index, is planned once for all values. That takes
+longer than finding a row."""
 
 
 class Readers:
@@ -35,9 +51,12 @@ class Readers:
         settings: Mapping[str, str],
         seconds_max: float,
         *,
+        is_small: bool = False,
         may_be_replica: bool = False,
     ) -> T:
-        """`settings` are those of the transaction; see `scopes.py`."""
+        """`settings` are those of the transaction; see `scopes.py`. `is_small`: mostly it is one
+        statement that reads a few rows by an index."""
+        given = _Given(settings, seconds_max, is_small)
 
         def run_in_thread(task: Task[T]) -> T:
             if task.is_abandoned:
@@ -45,14 +64,14 @@ class Readers:
             replica = self._replica
             if replica is not None and may_be_replica and (raw := replica.take()) is not None:
                 try:
-                    return self._read_on(raw, task, work, settings, seconds_max)
+                    return self._read_on(raw, task, work, given)
                 except STORE_PROBLEMS as problem:
                     if task.is_abandoned or isinstance(problem, psycopg.errors.QueryCanceled):
                         raise as_storage_error(problem, self._connections.address) from problem
                     replica.note_problem(problem)
                 finally:
                     replica.give_back(raw)
-            return self._read(task, work, settings, seconds_max)
+            return self._read(task, work, given)
 
         return await self._threads.run(run_in_thread)
 
@@ -64,14 +83,13 @@ class Readers:
         self,
         task: Task[T],
         work: Callable[[Transaction], T],
-        settings: Mapping[str, str],
-        seconds_max: float,
+        given: _Given,
     ) -> T:
         address = self._connections.address
         for fresh in (False, True):
             raw = self._connections.take(fresh=fresh)
             try:
-                return self._read_on(raw, task, work, settings, seconds_max)
+                return self._read_on(raw, task, work, given)
             except STORE_PROBLEMS as problem:
                 # The server may have been restarted since the connection was used last.
                 if not fresh and not task.is_abandoned and is_lost_connection(problem, raw):
@@ -86,12 +104,18 @@ class Readers:
         raw: Raw,
         task: Task[T],
         work: Callable[[Transaction], T],
-        settings: Mapping[str, str],
-        seconds_max: float,
+        given: _Given,
     ) -> T:
-        timeout = {"statement_timeout": str(max(1, int(seconds_max * 1_000)))}
-        preamble = ((BEGIN, None), settings_statement({**settings, **timeout}))
-        transaction = Transaction(raw, preamble, is_write=False, seconds_max=seconds_max)
+        if given.is_small:
+            with suppress(SecondStatementError):
+                return self._read_once(raw, task, work, given)
+            given.is_small = False
+        return self._read_once(raw, task, work, given)
+
+    def _read_once(
+        self, raw: Raw, task: Task[T], work: Callable[[Transaction], T], given: _Given
+    ) -> T:
+        transaction = given.begin(raw)
         self._watchdog.watch(transaction)
         self._threads.interruptible(task, transaction.cancel)
         try:
@@ -104,3 +128,35 @@ class Readers:
                     transaction.finish("ROLLBACK")
             else:
                 raw.close()
+
+
+class _Given:
+    """What a read was given."""
+
+    __slots__ = ("_seconds_max", "_settings", "is_small")
+
+    def __init__(self, settings: Mapping[str, str], seconds_max: float, is_small: bool) -> None:
+        self._settings = tuple(settings.items())
+        self._seconds_max = seconds_max
+        self.is_small = is_small
+
+    def begin(self, raw: Raw) -> Transaction:
+        timeout_ms = max(1, int(self._seconds_max * 1_000))
+        return Transaction(
+            raw,
+            _preamble(self._settings, timeout_ms, _PLANS),
+            is_write=False,
+            seconds_max=self._seconds_max,
+            single=(
+                _preamble(self._settings, timeout_ms, _PLANS_OF_SMALL) if self.is_small else None
+            ),
+        )
+
+
+@lru_cache(1_000)
+def _preamble(
+    settings: tuple[tuple[str, str], ...], timeout_ms: int, plans: str
+) -> tuple[Statement, Statement]:
+    return (BEGIN, None), settings_statement(
+        {**dict(settings), "statement_timeout": str(timeout_ms), "plan_cache_mode": plans}
+    )

@@ -172,6 +172,7 @@ class PostgresStore:
             lambda transaction: work(Session(transaction, tenant, self._limits)),
             scopes.of_namespace(tenant.namespace),
             min(seconds, _SMALL_SECONDS_MAX) if is_small else seconds,
+            is_small=is_small,
             may_be_replica=True,
         )
 

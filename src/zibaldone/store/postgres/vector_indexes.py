@@ -128,7 +128,7 @@ class VectorIndexes:
             self._building = raw
 
     def _build_all(self, raw: Raw) -> None:
-        is_ours = raw.prepare_threshold is not None  # else a pooler gives the session to others
+        is_ours = not raw.is_pooled  # else a pooler gives the session to others
         if is_ours:
             raw.execute(_SQL["session"].encode())
         for model in self._models(raw):

@@ -32,9 +32,15 @@ _COMPARED_MAX = 50_000
 """Up to about this many vectors, all that pass the filter are compared, some 50 ms: nothing is
 missed."""
 
+_COMPARED_OF_MANY_MAX = 250_000
+_SHARE_MAX = 0.25
+"""So many are compared if they are no more than this share of all: the index would give too much
+that does not pass, and miss much of what does."""
+
 _LIST_MIN = 200
 _LIST_MAX = 1_000
-"""What the index keeps in mind on its way (`hnsw.ef_search`): ten times what is asked for, and as
+_LIST_TIMES = 5
+"""What the index keeps in mind on its way (`hnsw.ef_search`): five times what is asked for, and as
 much as it can where a filter drops most of it."""
 
 _TRIED_MAX = 4
@@ -57,6 +63,10 @@ class _Model:
     """How many the namespace has, about; the same for the next."""
     documents: int
 
+    @property
+    def compared_max(self) -> int:
+        return max(_COMPARED_MAX, min(_COMPARED_OF_MANY_MAX, int(_SHARE_MAX * self.chunks)))
+
     def statement(self, name: str, values: dict[str, Any]) -> str:
         """With numbers and names that no placeholder can stand for."""
         return (
@@ -73,6 +83,7 @@ class Vectors:
     def __init__(self, transaction: Transaction, tenant: Tenant) -> None:
         self._transaction = transaction
         self._tenant = tenant
+        self._models: dict[str, _Model | None] = {}
 
     def search(
         self, identity: str, vector: VectorRows, k: int, wanted: Filter = NO_FILTER
@@ -93,14 +104,15 @@ class Vectors:
         self, model: _Model, vector: VectorRows, k: int, values: dict[str, Any], *, has_all: bool
     ) -> list[Scored] | None:
         """None: there are too many."""
-        if model.chunks > _COMPARED_MAX:
+        vectors_max = model.compared_max
+        if model.chunks > vectors_max:
             if has_all:
                 return None
             per_document = model.chunks / max(1, model.documents)
             expected = expected_documents(self._transaction, values) * per_document
-            if expected > _TRIED_MAX * _COMPARED_MAX:
+            if expected > max(_TRIED_MAX * _COMPARED_MAX, vectors_max):
                 return None
-        return self._of_few(model, vector, k, values, vectors_max=_COMPARED_MAX)
+        return self._of_few(model, vector, k, values, vectors_max=vectors_max)
 
     def _of_few(
         self,
@@ -123,7 +135,7 @@ class Vectors:
     def _by_index(
         self, model: _Model, vector: VectorRows, k: int, values: dict[str, Any], *, has_all: bool
     ) -> list[Scored]:
-        listed = max(_LIST_MIN, min(10 * k, _LIST_MAX)) if has_all else _LIST_MAX
+        listed = max(_LIST_MIN, min(_LIST_TIMES * k, _LIST_MAX)) if has_all else _LIST_MAX
         settings = {
             "hnsw.iterative_scan": "strict_order",
             "hnsw.ef_search": str(listed),
@@ -185,9 +197,11 @@ class Vectors:
         return unmirrored(self._transaction, self._tenant, name, limit)
 
     def _model(self, identity: str) -> _Model | None:
-        values = {"identity": identity, "namespace": self._tenant.namespace}
-        row = self._transaction.row(_SQL["model"], values)
-        return None if row is None else _Model(*row)
+        if identity not in self._models:
+            values = {"identity": identity, "namespace": self._tenant.namespace}
+            row = self._transaction.row(_SQL["model"], values)
+            self._models[identity] = None if row is None else _Model(*row)
+        return self._models[identity]
 
 
 def as_text(vector: VectorRows) -> str:

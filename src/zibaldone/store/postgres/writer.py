@@ -20,7 +20,6 @@ from zibaldone.store.fair_threads import FairThreads, Task
 from zibaldone.store.postgres.connection import (
     Connections,
     Raw,
-    Statement,
     Transaction,
     settings_statement,
 )
@@ -30,6 +29,7 @@ from zibaldone.store.postgres.faults import (
     is_conflict_of_writers,
     is_lost_connection,
 )
+from zibaldone.store.postgres.pipeline import Statement
 
 T = TypeVar("T")
 

@@ -29,6 +29,7 @@ LIMIT %(limit)s;
 -- name: nearest_of_few
 -- The nearest vectors whose documents pass a filter, all of them compared, if these are few.
 -- How many there are comes with each. Where they are more, that is all that comes.
+-- OFFSET 0: they are read document by document. The planner would rather read the whole table.
 -- The marked query is replaced by `eligible.documents`.
 WITH eligible AS MATERIALIZED (
     SELECT document_key FROM (/*eligible*/VALUES (0::bigint)) d (document_key)
@@ -40,12 +41,16 @@ WITH eligible AS MATERIALIZED (
 )
 SELECT counted.vectors, n.chunk_key, n.cosine
 FROM counted LEFT JOIN LATERAL (
-    SELECT v.chunk_key, 1 - (v.vector::public.halfvec(/*dimensions*/1)
-                             OPERATOR(public.<=>) %(vector)s::public.halfvec) AS cosine
-    FROM eligible JOIN zibaldone.vectors v USING (document_key)
-    WHERE counted.vectors <= %(vectors_max)s AND v.namespace = %(namespace)s
-      AND v.model_id = /*model_id*/1
-    ORDER BY cosine DESC, v.chunk_key LIMIT %(limit)s
+    SELECT v.chunk_key, v.cosine
+    FROM eligible CROSS JOIN LATERAL (
+        SELECT o.chunk_key, 1 - (o.vector::public.halfvec(/*dimensions*/1)
+                                 OPERATOR(public.<=>) %(vector)s::public.halfvec) AS cosine
+        FROM zibaldone.vectors o
+        WHERE o.document_key = eligible.document_key AND o.namespace = %(namespace)s
+          AND o.model_id = /*model_id*/1
+        OFFSET 0) v
+    WHERE counted.vectors <= %(vectors_max)s
+    ORDER BY v.cosine DESC, v.chunk_key LIMIT %(limit)s
 ) n ON true;
 
 -- name: nearest_of

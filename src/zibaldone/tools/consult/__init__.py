@@ -1,0 +1,1 @@
+"""Tools that ask other models about files."""
