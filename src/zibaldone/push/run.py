@@ -271,7 +271,8 @@ async def _carry_out(
     steps = [*(Step(Action.UPDATE, path) for path in sorted(again)), *steps]
     report.unchanged -= len(again)
     start(len(steps))
-    await Apply(options.folder, target, state, report, advance, memory.is_up).run(steps)
+    if steps:
+        await Apply(options.folder, target, state, report, advance, memory.is_up).run(steps)
     if report.stopped is None:
         may_delete = options.delete and not plan.gone
         report.waiting = list(await target.finish(delete=may_delete))
