@@ -101,6 +101,8 @@ class Runtime:
     """Held by a call that reads whole documents, until its answer is sent."""
     sources: TaskTurns = field(default_factory=source_turns)
     """Held by a call that reads a file or a page, until its text is stored."""
+    assistants: Mapping[str, Assistant] = field(default_factory=dict)
+    """Other models that can be asked, by name."""
     counts: Counts = field(default_factory=Counts)
     """Tokens of files."""
     packs: TaskTurns = field(default_factory=pack_turns)
