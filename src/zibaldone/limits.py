@@ -976,6 +976,42 @@ MEMORY_LABELS_MAX = 20
 MEMORY_SUMMARY_FACTS = 5
 """Facts that make the summary of an entity."""
 
+MEMORY_AUDIT_EPISODES_MAX = 20_000
+"""Episodes that an audit of the memory looks at, the latest of each group first."""
+
+MEMORY_AUDIT_BATCH = 100
+"""Of these at a time."""
+
+MEMORY_AUDIT_SAMPLE_MAX = 500
+"""Of these, so many are searched for by their own words."""
+
+MEMORY_AUDIT_SHOWN_MAX = 50
+"""Of each kind of finding, so many are listed; the rest are counted."""
+
+MEMORY_AUDIT_SECONDS_MAX = 600.0
+"""How long an audit of the memory may take."""
+
+AUDIT_TERMS_MAX = 500
+"""Terms of an episode by which near-duplicates are told."""
+
+MEMORY_LINES_MAX = 100
+"""Episodes that recall chooses from."""
+
+MEMORY_LINE_CHARS_MAX = 800
+"""Of one line of recall; a longer text is cut around what was asked for."""
+
+RECALL_TOKENS_DEFAULT = 1_500
+"""What recall answers where a call does not say."""
+
+RECALL_TOKENS_MIN = 50
+"""The least that recall can be asked for: one short line."""
+
+RECALL_TOKENS_MAX = 20_000
+"""The most that recall can be asked for."""
+
+MEMORY_SESSION_GAP_SECONDS = 3_600
+"""A longer pause between two messages ends a session."""
+
 MEMORY_NAME_WORDS_MAX = 64
 """Words of a question among which names of entities are looked for."""
 ASSISTANTS_MAX = 32

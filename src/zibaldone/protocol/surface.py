@@ -35,7 +35,7 @@ from zibaldone.tools.spec import AnyTool, Call
 
 _log = logging.getLogger("zibaldone.protocol")
 
-CONNECTOR_SCHEMA_VERSION = "2026-11-16.7"
+CONNECTOR_SCHEMA_VERSION = "2026-11-16.9"
 """Raised by hand when tools come, go or change their meaning; the hash follows by itself."""
 
 INSTRUCTIONS = (

@@ -18,7 +18,7 @@ from zibaldone.tools.documents import (
 )
 from zibaldone.tools.exchange import import_documents
 from zibaldone.tools.jobs import jobs
-from zibaldone.tools.memory import episodes
+from zibaldone.tools.memory import audit, episodes, recall
 from zibaldone.tools.memory import search as memory_search
 from zibaldone.tools.rag import (
     admin,
@@ -61,6 +61,7 @@ TOOLS: tuple[AnyTool, ...] = (
     episodes.DELETE,
     episodes.CLEAR,
     episodes.STATUS,
+    recall.TOOL,
     history.HISTORY,
     history.REVISION,
     history.DIFF,
@@ -77,6 +78,7 @@ TOOLS: tuple[AnyTool, ...] = (
     keys.LIST,
     keys.REVOKE,
     usage.TOOL,
+    audit.TOOL,
     sources.LIST,
     sources.SHOW,
     sources.SET,

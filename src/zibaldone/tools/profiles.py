@@ -38,6 +38,7 @@ MEMORY = (
     "delete_episode",
     "clear_graph",
     "get_status",
+    "recall",
 )
 
 CONSULT = ("count_tokens", "cancel_job")
