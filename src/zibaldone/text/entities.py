@@ -31,6 +31,9 @@ from zibaldone.model.memory import Entity
 from zibaldone.text.normalize import normal_form
 from zibaldone.text.words import STOP_WORDS
 
+SPEAKER = "Person"
+"""The label of who speaks in a message."""
+
 _FRONT_MATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)(?:\r?\n)---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 _WIKI_LINK = re.compile(
     r"\[\[([^\[\]|#\n]{1,120})(?:#[^\[\]|\n]{0,120})?(?:\|[^\[\]\n]{0,120})?\]\]"
@@ -53,7 +56,10 @@ _SPEAKER = re.compile(
     re.MULTILINE,
 )
 _THIRD_PERSON = re.compile(
-    r"(?:['\u2019]s\b|[ ](?:is|was|has|had|will|would|can|could|said|went|[a-z]{2,}(?:s|ed))\b)"
+    r"(?:['\u2019]s\b|[ ](?:is|was|has|had|will|would|can|could|no|now|also|never|always|said|went|"
+    r"wrote|met|got|made|took|gave|came|saw|told|left|found|felt|kept|knew|built|ran|began|bought|"
+    r"brought|chose|did|grew|held|led|lost|paid|sent|sold|spent|spoke|taught|thought|won|"
+    r"[a-z]{2,}(?:s|ed))\b)"
 )
 _STARTS = re.compile(r"(?:^|[.!?:…\"“(]|\n)[\s\"“'*_#>(-]*$")
 
@@ -138,13 +144,13 @@ def entities_in(
 def _named(
     text: str, tags: Iterable[str], values: Mapping[str, Any], speakers: bool
 ) -> Iterator[tuple[str, str]]:
+    if speakers:
+        yield from ((match[1], SPEAKER) for match in _SPEAKER.finditer(text))
     yield from _of_values(values)
     yield from ((tag, "Tag") for tag in tags)
     yield from ((match[1], "Page") for match in _WIKI_LINK.finditer(text))
     yield from ((match[1], "Link") for match in _LINK.finditer(text))
     yield from ((match[1], "Code") for match in _QUOTED_CODE.finditer(text))
-    if speakers:
-        yield from ((match[1], "Person") for match in _SPEAKER.finditer(text))
     yield from ((match[0], "Code") for match in _IDENTIFIER.finditer(text))
     yield from ((name, "Name") for name in capitalised(text))
 
