@@ -1209,9 +1209,6 @@ CONSULT_PATHS_SHOWN_MAX = 50
 CONSULT_SESSION_ID_CHARS_MAX = 200
 """The name of a session."""
 
-CONSULT_PATH_CHARS_MAX = 4_096
-"""One path of context or attachments; systems allow about as much."""
-
 CONSULT_SCHEMA_BYTES_MAX = 64 * KIB
 """The JSON Schema of a structured answer."""
 

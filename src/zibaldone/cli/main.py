@@ -38,6 +38,8 @@ _COMMANDS = (
     ("reindex", "reindex", "reindex", "Embed every chunk that has no vector yet."),
     ("jobs", "jobs", "jobs", "List background jobs, or show, cancel and retry one."),
     ("sources", "sources", "sources", "List the sources, or add, sync and change them."),
+    ("ask", "ask", "ask", "Ask an assistant about files; the answer is printed as it comes."),
+    ("sessions", "sessions", "sessions", "List conversations with assistants, or show one."),
     ("pack", "pack", "pack", "Show what files would take in a prompt, and where each would go."),
     ("push", "push", "push", "Send the notes of a folder to a memory server."),
     ("memory", "memory", "memory", "Look after what agents remember."),

@@ -165,7 +165,8 @@ TABLES: tuple[Table, ...] = (
         "session_key",
         "session_key:int namespace owner assistant session_id turns:int tokens:int "
         "input_tokens:int cached_tokens:int cache_write_tokens:int output_tokens:int "
-        "saved_tokens:int cost:float state created_at_us:int updated_at_us:int lease_owner "
+        "saved_tokens:int cost:float state sent_folders:bytes created_at_us:int updated_at_us:int "
+        "lease_owner "
         "leased_until_us:int",
         "session_key",
     ),

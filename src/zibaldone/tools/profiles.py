@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -41,6 +41,9 @@ MEMORY = (
     "recall",
 )
 
+CONSULT = ("count_tokens", "cancel_job")
+"""What belongs to asking assistants, beside the tools that are made for each."""
+
 
 @dataclass(frozen=True, slots=True)
 class Profile:
@@ -57,9 +60,10 @@ class Profile:
     accept, and append `/mcp` and `/health` to the address they are given."""
 
 
-def built_in(tools: Iterable[AnyTool]) -> tuple[Profile, ...]:
+def built_in(tools: Iterable[AnyTool], consult: Sequence[str] = ()) -> tuple[Profile, ...]:
+    """`consult`: the tools of assistants, which are there if the settings have one."""
     everything = tuple(tool.name for tool in tools if not tool.is_local)
-    return (
+    profiles: tuple[Profile, ...] = (
         Profile("mcp", "/mcp", FULL, is_main=True),
         Profile("readonly", "/mcp-readonly", READONLY),
         Profile("gpt", "/mcp-gpt", GPT),
@@ -68,6 +72,10 @@ def built_in(tools: Iterable[AnyTool]) -> tuple[Profile, ...]:
         Profile("memory", "/mcp-memory", MEMORY, is_like_graphiti=True),
         Profile("all", "/mcp-all", everything, spelling="underscores"),
     )
+    if consult:
+        more = tuple(name for name in CONSULT if name in everything)
+        profiles = (*profiles, Profile("consult", "/mcp-consult", (*consult, *more)))
+    return profiles
 
 
 def configured(defined: Mapping[str, object], taken: Iterable[Profile]) -> tuple[Profile, ...]:
