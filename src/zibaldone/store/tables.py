@@ -190,6 +190,11 @@ TABLES: tuple[Table, ...] = (
         "namespace owner day",
         "namespace owner day:int tokens:int cost:float",
     ),
+    _table(
+        "document_links",
+        "document_key kind target",
+        "document_key:int kind:int target namespace place:int",
+    ),
     _table("usage", "namespace", "namespace documents:int revisions:int bytes:int"),
 )
 """In an order in which they can be filled: what a row refers to is there before it."""

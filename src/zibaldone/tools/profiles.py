@@ -20,6 +20,16 @@ READONLY = (
 )
 GPT = (*READONLY, "upload_document", "update_document", "patch_document")
 FULL = (*GPT, "delete_document", "ingest_document")
+DESK = (
+    *FULL,
+    "recent_changes",
+    "document_history",
+    "document_revision",
+    "document_diff",
+    "restore_document",
+    "rename_document",
+    "document_links",
+)
 RAG = (
     "rag.search_fts",
     "rag.search_vector",
@@ -69,6 +79,7 @@ def built_in(tools: Iterable[AnyTool], consult: Sequence[str] = ()) -> tuple[Pro
         Profile("gpt", "/mcp-gpt", GPT),
         Profile("gpt-full", "/mcp-gpt-full", FULL, is_public=False),
         Profile("rag", "/mcp-rag", RAG),
+        Profile("desk", "/mcp-desk", DESK),
         Profile("memory", "/mcp-memory", MEMORY, is_like_graphiti=True),
         Profile("all", "/mcp-all", everything, spelling="underscores"),
     )

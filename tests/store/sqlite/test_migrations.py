@@ -66,6 +66,7 @@ SAMPLE_ROWS: dict[str, tuple[str, ...]] = {
     "pulled_runs": ("(2, 'home', 4, 1)",),
     "pulled_blocks": ("(2, 0, 'home', 1, x'03', '1', 1)",),
     "pulled_rows": ("(2, 'shop/1', 'home', 0, 4, x'04')",),
+    "document_links": ("(7, 0, 'a/c', 'home', 0)",),
     "memory_episodes": ("(7, 'home', 'g', 'e1', 5)",),
     "memory_entities": ("(7, 'ada', 'home', 'g', 'Ada', 'Name', 5)",),
     "memory_facts": ("(7, 0, 'home', 'g', 'ada', 'at', 'acme', '', 'Ada at Acme', 5)",),

@@ -395,3 +395,14 @@ CREATE INDEX memory_facts_by_object
 CREATE INDEX memory_facts_by_slot
     ON memory_facts (namespace, group_id, subject, slot, valid_at_us, document_key)
     WHERE slot <> '';
+
+CREATE TABLE document_links (
+    document_key INTEGER NOT NULL REFERENCES documents (document_key),
+    kind         INTEGER NOT NULL CHECK (kind BETWEEN 0 AND 2),
+    target       TEXT NOT NULL,
+    namespace    TEXT NOT NULL,
+    place        INTEGER NOT NULL,
+    PRIMARY KEY (document_key, kind, target)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX document_links_by_target ON document_links (namespace, kind, target, document_key);
