@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,18 @@ from typing import Any
 import pytest
 
 from tests.drivers.commands import Commands
+from tests.drivers.engines import backend_of
 from tests.pack.project import Project, files_in
+from zibaldone.access.principal import LOCAL
+from zibaldone.consult import state
+from zibaldone.limits import Limits
+from zibaldone.model.consult import SessionKey, Usage
+from zibaldone.pack.build import Ask, build
 from zibaldone.pack.counts import CACHE_FILE
+from zibaldone.pack.stable import SessionState
+from zibaldone.store.port import Writer
 
-pytestmark = pytest.mark.engine("sqlite", reason="nothing of it is in the store")
+pytestmark = pytest.mark.engine("sqlite", reason="a session is read as chat_with_… reads it")
 
 
 @pytest.fixture
@@ -107,4 +116,39 @@ def test_count_tokens(cli: Commands, project: Project, config: str) -> None:
         ],
         "left_out": [{"path": "project/logo.png", "why": "binary"}],
         "left_out_count": 1,
+    }
+
+
+def test_a_session_goes_on(cli: Commands, project: Project, config: str) -> None:
+    assistant = project.assistant(inline_tokens=150)
+    packed = build(assistant, None, Ask("First?", context=(".",)))
+    key = SessionKey(LOCAL.key_id, "reviewer", "s1")
+    step = state.Step(packed.state, {}, Usage(), 0.0, is_first=True)
+
+    def work(writer: Writer) -> None:
+        writer.sessions.lease(key, "t:1", now_us=1, until_us=2)
+        state.record(writer, key, "t:1", assistant, SessionState(), step, 1)
+
+    async def record() -> None:
+        store = backend_of(cli.data).open(Limits())
+        try:
+            await store.write(LOCAL.tenant, work)
+        finally:
+            store.close()
+
+    asyncio.run(record())
+    project.words("src/a.py", 11)
+    arguments = ("--config", config, "pack", str(project.root), "--dry-run", "--session")
+    later = cli.json(*arguments, "s1")
+    assert {file["path"]: file["place"] for file in later["files"]} == {
+        "project/key.py": "unchanged",
+        "project/src/a.py": "inline",
+        "project/src/large.py": "store",
+        "project/logo.png": "left_out",
+    }
+    assert later["has_list"]
+    assert {file["place"] for file in cli.json(*arguments, "s2")["files"]} == {
+        "inline",
+        "store",
+        "left_out",
     }

@@ -16,6 +16,7 @@ _COLUMNS = ("tokens", "place", "file", "")
 @click.command()
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
 @click.option("--assistant", help="Which assistant; needed if there are several.")
+@click.option("--session", "session_id", help="Go on with this session of yours.")
 @click.option("--attach", "attachments", multiple=True, metavar="PATH", help="Search it only.")
 @click.option(
     "--first", "priority_context", multiple=True, metavar="PATH", help="Take it before others."

@@ -13,17 +13,18 @@ from typing import TypeVar
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from zibaldone.consult import state
 from zibaldone.limits import (
     PACK_FILES_MAX,
     PACK_INSTRUCTIONS_CHARS_MAX,
     PACK_REPORT_FILES_MAX,
 )
 from zibaldone.model.assistant import Assistant
-from zibaldone.model.consult import Place
+from zibaldone.model.consult import Place, SessionKey
 from zibaldone.pack.build import Ask, Packed, build
 from zibaldone.pack.stable import SessionState, inline_room
 from zibaldone.pack.tokens import encoding_of
-from zibaldone.tools.consult.fields import AssistantName, Paths, assistant_named
+from zibaldone.tools.consult.fields import AssistantName, Paths, SessionId, assistant_named
 from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
 T = TypeVar("T")
@@ -39,6 +40,7 @@ class PreviewPack(Arguments):
     attachments: Paths = []
     priority_context: Paths = []
     assistant: AssistantName | None = None
+    session_id: SessionId | None = None
     instructions: str = Field("", max_length=PACK_INSTRUCTIONS_CHARS_MAX)
     with_messages: bool = False
 
@@ -87,6 +89,7 @@ class PreviewTokens(TypedDict):
 
 class PackPreview(TypedDict):
     assistant: str
+    session_id: str | None
     encoding: str
     rewritten: bool
     rewrite_reason: str
@@ -129,9 +132,11 @@ async def handle_preview(call: Call, given: PreviewPack) -> PackPreview:
         attachments=(*given.attachments,),
         priority_context=(*given.priority_context,),
     )
-    packed = await _build(call, assistant, None, ask)
+    known = None if given.session_id is None else await _state(call, assistant, given.session_id)
+    packed = await _build(call, assistant, known, ask)
     return {
         "assistant": assistant.name,
+        "session_id": given.session_id,
         "encoding": encoding_of(assistant),
         "rewritten": packed.is_rewritten,
         "rewrite_reason": packed.rewrite_reason,
@@ -162,12 +167,21 @@ async def handle_preview(call: Call, given: PreviewPack) -> PackPreview:
     }
 
 
-async def _build(call: Call, assistant: Assistant, state: SessionState | None, ask: Ask) -> Packed:
+async def _state(call: Call, assistant: Assistant, session_id: str) -> SessionState:
+    """What a session of the caller remembers; a new one, nothing."""
+    key = SessionKey(call.principal.key_id, assistant.name, session_id)
+    stored = await call.runtime.store.read(
+        call.principal.tenant, lambda reader: state.read(reader, key, assistant)
+    )
+    return stored.state
+
+
+async def _build(call: Call, assistant: Assistant, known: SessionState | None, ask: Ask) -> Packed:
     """Build in a thread, one for each caller; it stops when the call does."""
     counts = call.runtime.counts
 
     def work(check: Callable[[], None]) -> Packed:
-        packed = build(assistant, state, ask, counts=counts, check=check)
+        packed = build(assistant, known, ask, counts=counts, check=check)
         if call.is_operator:
             counts.save()
         return packed
