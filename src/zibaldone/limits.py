@@ -923,6 +923,9 @@ PUSH_RACY_NS = 2_000_000_000
 """A file changed so short before it was read is read again: another change may have left its size
 and time as they were. Some file systems count in steps of two seconds."""
 
+PUSH_FAILURES_MAX = 5
+"""Notes in a row that may fail before a push ends."""
+
 PUSH_WATCH_SECONDS = 2.0
 """How often push --watch looks at the folder."""
 MEMORY_READ_CHARS_MAX = 32 * KIB
