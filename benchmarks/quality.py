@@ -121,15 +121,19 @@ class PlainBm25:
         )
 
     def __call__(self, query: str) -> list[str]:
+        return list(self.scores(query, _K))
+
+    def scores(self, query: str, limit: int = -1) -> dict[str, float]:
+        """The score of documents that have any of the words, best first."""
         words = _WORD.findall(query.lower())
         words = [word for word in words if word not in STOP_WORDS] or words
         match = " OR ".join(f'"{word}"' for word in dict.fromkeys(words))
         if not match:
-            return []
+            return {}
         rows = self._db.execute(
-            "SELECT rowid FROM t WHERE t MATCH ? ORDER BY rank LIMIT ?", (match, _K)
+            "SELECT rowid, -rank FROM t WHERE t MATCH ? ORDER BY rank LIMIT ?", (match, limit)
         )
-        return [self._ids[row[0]] for row in rows]
+        return {self._ids[row]: score for row, score in rows}
 
 
 class Ours:

@@ -279,7 +279,9 @@ def names_in(text: str) -> list[str]:
         for start in range(len(words) - length + 1)
     )
     keys = (entity_key(" ".join(run)) for run in runs)
-    return [key for key in dict.fromkeys(keys) if key and key not in STOP_WORDS]
+    return [
+        key for key in dict.fromkeys(keys) if key and "\x00" not in key and key not in STOP_WORDS
+    ]
 
 
 def terms_of(text: str) -> frozenset[str]:

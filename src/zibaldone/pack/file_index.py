@@ -174,7 +174,7 @@ class FileIndex:
             self._to_lines.append(last_line)
             chunk_number = self._in_chunks.add(counts)
             whole.update(counts)
-            texts.append(embedded_text(file.path, chunk.text))
+            texts.append(chunk.text)
             for name in defined_names(chunk.text):
                 defined.append(name)
                 names.update(name_terms(name))
@@ -232,8 +232,7 @@ class FileIndex:
             number = self._file_of(row)
             if loaded[0] != number:
                 loaded = (number, self._load(number))
-            chunk = loaded[1][self._starts[row] : self._ends[row]]
-            texts[row] = embedded_text(self.files[number].path, chunk)
+            texts[row] = loaded[1][self._starts[row] : self._ends[row]]
         return [texts[row] for row in rows]
 
     def cards_to_embed(self, scores: KeywordScores, limit: int) -> list[int]:
@@ -387,11 +386,6 @@ class FileIndex:
         best: Vectors = np.where(is_whole, chunks, cards + np.float32(usual))
         mean: Vectors = (cards + best) * np.float32(0.5)
         return np.where(cards > _UNKNOWN, mean, np.float32(_NO_VECTOR))
-
-
-def embedded_text(path: str, chunk: str) -> str:
-    """A chunk alone often does not say what it is about; the name of its file does."""
-    return f"{path}\n{chunk}"
 
 
 def _card(path: str, text: str, names: Sequence[str]) -> str:

@@ -55,6 +55,8 @@ T = TypeVar("T")
 _TURNS = TaskTurns(Turns(OVERFLOW_BUILDS, extra=OVERFLOW_BUILDS_EXTRA))
 """Building and embedding take turns by share, a piece at a time."""
 
+_FILLING = "fill"
+
 NO_MODEL = "No embedding model is installed."
 UNKNOWN_LANGUAGE = "The embedding model does not know this script."
 SLOW = "The embedding model was too slow for some of the files."
@@ -121,6 +123,11 @@ class EphemeralIndex:
         """Paths that could not be read when the index was built, with the reason."""
         return dict(self._index.unreadable)
 
+    @property
+    def is_filled(self) -> bool:
+        """Nothing is left to embed, or nothing can be."""
+        return not any(task.get_name() == _FILLING for task in self._tasks)
+
     async def search(self, query: str, k: int) -> list[FoundChunk]:
         """The best chunk of each of the best files, best first."""
         check_search(query, k)
@@ -139,7 +146,7 @@ class EphemeralIndex:
         """Called once, by `ephemeral_index`, like the two that follow."""
         await self._as_task(self._take_turns_to_build(files))
         if self._embedder is not None and self._index.files:
-            self._start(self._fill())
+            self._start(self._fill()).set_name(_FILLING)
 
     async def _take_turns_to_build(self, files: Sequence[IndexableFile]) -> None:
         async with _TURNS:

@@ -38,9 +38,11 @@ _WIKI_LINK = re.compile(
 )
 _LINK = re.compile(r"(?<!!)\[([^\[\]\n]{1,120})\]\([^()\s]{1,500}\)")
 _QUOTED_CODE = re.compile(r"`([^`\n]{2,80})`")
+# Possessive: what follows a word that does not fit is not looked for inside of the word.
 _IDENTIFIER = re.compile(
-    r"(?<![\w./@-])(?:[A-Za-z]\w*_\w*\w|[a-z]+[a-z0-9]*[A-Z]\w*|[A-Za-z_]\w*(?:\.[A-Za-z_]\w+)+)(?:\(\))?"
-    r"(?![\w/@-])"
+    r"(?<![\w./@-])"
+    r"(?:(?=[A-Za-z]\w*_\w)\w++|[a-z][a-z0-9]*+[A-Z]\w*+|[A-Za-z_]\w*+(?:\.[A-Za-z_]\w++)+)"
+    r"(?:\(\))?(?![\w/@-])"
 )
 _UPPER = r"[^\W\d_a-z]"
 _NAME = re.compile(
@@ -85,9 +87,12 @@ def front_matter(text: str) -> tuple[Mapping[str, Any], int]:
         return {}, 0
     import yaml  # seldom needed
 
+    from zibaldone.text.frontmatter import PROBLEMS, check_events
+
     try:
+        check_events(match[1])
         values = yaml.load(match[1], Loader=_loader(yaml))  # noqa: S506 - a safe one
-    except (yaml.YAMLError, ValueError, RecursionError):
+    except PROBLEMS:
         return {}, 0
     if not isinstance(values, dict):
         return {}, 0
@@ -113,6 +118,8 @@ def entities_in(
     found: dict[str, Entity] = {}
     for written, label in _named(text, tags, values or {}, speakers):
         name = " ".join(written.split())
+        if "\x00" in name:  # front matter can spell it, the store cannot hold it
+            continue
         key = entity_key(name)
         if key and len(name) <= ENTITY_CHARS_MAX and key not in found:
             found[key] = Entity(key, name, label)
@@ -137,7 +144,7 @@ def _named(
 
 def _of_values(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for key, value in list(values.items())[:ENTITIES_MAX]:
-        if key.casefold() in _SKIPPED_KEYS:
+        if key.casefold() in _SKIPPED_KEYS or len(key) > ENTITY_CHARS_MAX or "\x00" in key:
             continue
         label = (
             "Tag"
