@@ -140,7 +140,9 @@ class Ours:
     """The tools of a running server, over MCP."""
 
     def __init__(self, url: str, prefix: str) -> None:
-        self._client = httpx2.Client(base_url=url, timeout=60)
+        self._client = httpx2.Client(
+            base_url=url, timeout=60, headers={"accept": "application/json"}
+        )
         self._prefix = prefix
 
     def call(self, path: str, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
