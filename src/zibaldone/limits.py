@@ -1259,7 +1259,16 @@ CONSULT_DIFFERENCES_MAX = 20
 """Sentences that are named as those of one assistant only."""
 
 CONSULT_COMPARED_CHARS_MAX = 20_000
-"""Of each answer, what is compared with the others: the time is quadratic."""
+"""Of each answer, what is compared with the others."""
+
+CONSULT_COMPARED_SENTENCES_MAX = 100
+"""The same in sentences: the time is quadratic in them, about 0.3 s for eight answers."""
+
+CONSULT_SCHEMA_CHECKS_MAX = 100_000
+"""Values of a structured answer, and of the enums they are compared with, that are looked at."""
+
+CONSULT_PATH_SHOWN_CHARS_MAX = 300
+"""Of a path in an answer: with so many paths, the result of a job stays within its bound."""
 
 assert LIST_LIMIT_DEFAULT <= LIST_LIMIT_MAX <= LIST_OFFSET_MAX  # noqa: S101
 OVERFLOW_TEXT_CHARS_MAX = 256 * MIB

@@ -20,6 +20,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "eve": ("--namespace", "elsewhere"),
     "reader": ("--effect", "read"),
     "guest": ("--prefix", "guests/"),
+    "writer": ("--effect", "write"),
 }
 """Who asks: the first is whoever nobody is named."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from zibaldone.access.principal import EFFECTS
 from zibaldone.cli import context, texts
 from zibaldone.errors import InvalidArgument, NotConfigured
 
@@ -98,6 +99,7 @@ def _payload(
         "priority_context": [str(Path(path).absolute()) for path in given["priority"]],
         "structured_output_schema": schema,
         "reasoning_effort": given["effort"],
+        "effects": list(EFFECTS),
     }
 
 

@@ -8,7 +8,12 @@ from typing import Any, Literal, NotRequired
 import orjson
 from typing_extensions import TypedDict
 
-from zibaldone.limits import CONSULT_ANSWER_BYTES_MAX, CONSULT_PATHS_SHOWN_MAX
+from zibaldone.limits import (
+    CONSULT_ANSWER_BYTES_MAX,
+    CONSULT_PATH_SHOWN_CHARS_MAX,
+    CONSULT_PATHS_SHOWN_MAX,
+    CONSULT_SCHEMA_CHECKS_MAX,
+)
 from zibaldone.model.consult import Place, PlacedFile, Session, Usage
 
 
@@ -96,7 +101,13 @@ class Report(TypedDict):
 
 
 def file_list(paths: Sequence[str]) -> FileList:
-    return {"count": len(paths), "paths": list(paths[:CONSULT_PATHS_SHOWN_MAX])}
+    return {"count": len(paths), "paths": [*map(shown_path, paths[:CONSULT_PATHS_SHOWN_MAX])]}
+
+
+def shown_path(path: str) -> str:
+    """The end of a long path says more than its beginning."""
+    chars_max = CONSULT_PATH_SHOWN_CHARS_MAX
+    return path if len(path) <= chars_max else f"\u2026{path[1 - chars_max :]}"
 
 
 def placed_lists(
@@ -106,7 +117,7 @@ def placed_lists(
     left_out: list[LeftOutFile] = []
     for file in placed:
         if file.place == "left_out":
-            left_out.append({"path": file.path, "why": file.why})
+            left_out.append({"path": shown_path(file.path), "why": file.why})
         else:
             by_place.setdefault(file.place, []).append(file.path)
     places: tuple[Place, ...] = ("inline", "unchanged", "store", "attachment")
@@ -185,10 +196,17 @@ def _add_structured(answer: ChatAnswer, text: str, schema: dict[str, Any]) -> No
     problem = why_unfit(value, schema)
     if problem:
         answer["notes"].append(f"The answer does not fit structured_output_schema: {problem}.")
-    elif len(orjson.dumps(value)) <= CONSULT_ANSWER_BYTES_MAX // 4:
+    elif _is_short(value):
         answer["structured"] = value
     else:
         answer["notes"].append("The structured answer is long: read it from `answer`.")
+
+
+def _is_short(value: Any) -> bool:
+    try:
+        return len(orjson.dumps(value)) <= CONSULT_ANSWER_BYTES_MAX // 4
+    except TypeError:  # more levels than can be written, though they could be read
+        return False
 
 
 def _without_fence(text: str) -> str:
@@ -218,47 +236,74 @@ _TYPES: dict[str, tuple[type, ...]] = {
 _DEPTH_MAX = 32
 
 
-def why_unfit(value: Any, schema: Any, place: str = "the answer", depth: int = 0) -> str:
+class _Unfit(Exception):
+    """Says why a value does not fit."""
+
+
+class _TooMuch(Exception):
+    """There is more to look at than the bound allows."""
+
+
+def why_unfit(value: Any, schema: Any) -> str:
     """Why a value does not fit a schema; empty if it does.
 
     What structured answers use is checked: type, enum, const, properties, required,
     additionalProperties, items. Other words are not.
     """
-    if not isinstance(schema, dict) or depth > _DEPTH_MAX:
-        return ""
-    wanted = schema.get("type")
-    names = [wanted] if isinstance(wanted, str) else wanted if isinstance(wanted, list) else []
-    if names and not any(_has_type(value, name) for name in names):
-        return f"{place} must be of the type {' or '.join(map(str, names))}"
-    if isinstance(schema.get("enum"), list) and value not in schema["enum"]:
-        return f"{place} is none of the values of its enum"
-    if "const" in schema and value != schema["const"]:
-        return f"{place} is not the value of its const"
-    if isinstance(value, dict):
-        return _why_unfit_object(value, schema, place, depth)
-    if isinstance(value, list):
-        for number, item in enumerate(value):
-            problem = why_unfit(item, schema.get("items"), f"{place}[{number}]", depth + 1)
-            if problem:
-                return problem
+    try:
+        _Fit().check(value, schema, "the answer", 0)
+    except _Unfit as unfit:
+        return str(unfit)
+    except _TooMuch:
+        return "it is too large to be checked"
     return ""
 
 
-def _why_unfit_object(value: dict[str, Any], schema: dict[str, Any], place: str, depth: int) -> str:
-    properties = schema.get("properties")
-    properties = properties if isinstance(properties, dict) else {}
-    required = schema.get("required")
-    for name in required if isinstance(required, list) else []:
-        if name not in value:
-            return f"{place} lacks {str(name)[:64]!r}"
-    for name, item in value.items():
-        if name in properties:
-            problem = why_unfit(item, properties[name], f"{place}.{name[:64]}", depth + 1)
-            if problem:
-                return problem
-        elif schema.get("additionalProperties") is False:
-            return f"{place} may not have {name[:64]!r}"
-    return ""
+class _Fit:
+    def __init__(self) -> None:
+        self._left = CONSULT_SCHEMA_CHECKS_MAX
+
+    def _count(self, number: int) -> None:
+        self._left -= number
+        if self._left < 0:
+            raise _TooMuch
+
+    def check(self, value: Any, schema: Any, place: str, depth: int) -> None:
+        if not isinstance(schema, dict) or depth > _DEPTH_MAX:
+            return
+        self._count(1)
+        wanted = schema.get("type")
+        names = [wanted] if isinstance(wanted, str) else wanted if isinstance(wanted, list) else []
+        if names and not any(_has_type(value, name) for name in names):
+            raise _Unfit(f"{place} must be of the type {' or '.join(map(str, names[:8]))}")
+        if isinstance(schema.get("enum"), list):
+            self._count(len(schema["enum"]))
+            if value not in schema["enum"]:
+                raise _Unfit(f"{place} is none of the values of its enum")
+        if "const" in schema and value != schema["const"]:
+            raise _Unfit(f"{place} is not the value of its const")
+        if isinstance(value, dict):
+            self._check_object(value, schema, place, depth)
+        elif isinstance(value, list):
+            for number, item in enumerate(value):
+                self.check(item, schema.get("items"), f"{place}[{number}]", depth + 1)
+
+    def _check_object(
+        self, value: dict[str, Any], schema: dict[str, Any], place: str, depth: int
+    ) -> None:
+        properties = schema.get("properties")
+        properties = properties if isinstance(properties, dict) else {}
+        required = schema.get("required")
+        required = required if isinstance(required, list) else []
+        self._count(len(required) + len(value))
+        for name in required:
+            if not isinstance(name, str) or name not in value:
+                raise _Unfit(f"{place} lacks {str(name)[:64]!r}")
+        for name, item in value.items():
+            if name in properties:
+                self.check(item, properties[name], f"{place}.{name[:64]}", depth + 1)
+            elif schema.get("additionalProperties") is False:
+                raise _Unfit(f"{place} may not have {name[:64]!r}")
 
 
 def _has_type(value: Any, name: object) -> bool:

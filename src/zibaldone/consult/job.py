@@ -52,6 +52,7 @@ def turn_request(job_id: str, owner: str, payload: Mapping[str, Any]) -> TurnReq
         ),
         output_schema=payload.get("structured_output_schema"),
         reasoning_effort=payload.get("reasoning_effort"),
+        may_read="read" in payload.get("effects", ()),
     )
 
 

@@ -7,7 +7,11 @@ from collections.abc import Mapping
 
 from typing_extensions import TypedDict
 
-from zibaldone.limits import CONSULT_COMPARED_CHARS_MAX, CONSULT_DIFFERENCES_MAX
+from zibaldone.limits import (
+    CONSULT_COMPARED_CHARS_MAX,
+    CONSULT_COMPARED_SENTENCES_MAX,
+    CONSULT_DIFFERENCES_MAX,
+)
 
 _SENTENCE = re.compile(r"(?<=[.!?:])\s+|\n+")
 _WORD = re.compile(r"\w+")
@@ -81,6 +85,8 @@ def _sentences(text: str) -> list[tuple[str, frozenset[str]]]:
         words = frozenset(_WORD.findall(sentence.casefold())) - _COMMON
         if len(words) >= _WORDS_MIN or (words and len(sentence) > 1 and not found):
             found.append((sentence, words))
+        if len(found) == CONSULT_COMPARED_SENTENCES_MAX:
+            break
     return found
 
 

@@ -30,6 +30,7 @@ from zibaldone.consult.answer import (
     chat_answer,
     file_list,
     placed_lists,
+    shown_path,
     without_paths,
 )
 from zibaldone.consult.budget import cost_of, require_budget, worst_case
@@ -88,6 +89,8 @@ class TurnRequest:
     ask: Ask
     output_schema: dict[str, Any] | None = None
     reasoning_effort: str | None = None
+    may_read: bool = True
+    """The caller may read documents: so may an assistant for them, if it is allowed to."""
 
 
 async def _no_progress(message: str) -> None:
@@ -197,7 +200,7 @@ class _Turn:
 
     async def _run(self) -> ChatAnswer:
         stored = await self._read()
-        past = self._past_answer(stored)
+        past = await asyncio.to_thread(self._past_answer, stored)
         if past is not None:
             return past
         await self._watch.on_progress("reading files")
@@ -219,7 +222,7 @@ class _Turn:
             self._provider = self._all.open_provider(self._assistant)
             open_parts.push_async_callback(self._provider.close)
             knowledge = None
-            if self._assistant.knowledge:
+            if self._assistant.knowledge and self._request.may_read:
                 knowledge = self._all.knowledge_of(self._tenant, self._key.owner)
             calls = _last_calls(stored.state) if is_repeated else ()
             ended = await converse(
@@ -316,7 +319,7 @@ class _Turn:
 
     def _report(self, packed: Packed) -> Report:
         lists, left_out = placed_lists(packed.placed)
-        notes = [f"{problem.path}: {problem.reason}" for problem in packed.problems[:20]]
+        notes = [f"{shown_path(path)}: {reason}" for path, reason in packed.problems[:20]]
         return {
             "sent": lists["inline"],
             "unchanged": lists["unchanged"],
@@ -460,9 +463,8 @@ class _Turn:
         turn = dict(self._turn)
         if ended.is_cut_short:
             turn["stop"] = "steps"
-        return chat_answer(
-            stored.session, turn, ended.reply.message.text, self._request.output_schema
-        )
+        text, schema = ended.reply.message.text, self._request.output_schema
+        return await asyncio.to_thread(chat_answer, stored.session, turn, text, schema)
 
     # ---- one turn at a time ----
 
