@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from benchmarks import durability, http_floor, list_depth, startup, transport, writes
+from benchmarks import durability, http_floor, list_depth, push, startup, transport, writes
 from benchmarks.report import Finding, table
 
 BENCHMARKS: dict[str, Callable[..., list[Finding]]] = {
@@ -23,6 +23,7 @@ BENCHMARKS: dict[str, Callable[..., list[Finding]]] = {
     "transport": transport.measure,
     "writes": writes.measure,
     "durability": durability.measure,
+    "push": push.measure,
 }
 
 

@@ -469,6 +469,33 @@ JOB_RESULT_BYTES_MAX = 256 * KIB
 JOB_ERROR_CHARS_MAX = 500
 """What is kept of the reason why a job failed."""
 
+LINKS_MAX = 500
+"""Links that are kept of one document, and that are shown of it."""
+
+LINKS_LOOKED_AT_CHARS = 200_000
+"""Links are looked for in so much of a document."""
+
+RECENT_LOOKED_AT = 1_000
+"""Of the last changes in a namespace, those that are looked at for a list of what changed."""
+
+RECENT_LIMIT_DEFAULT = 20
+"""Documents in a list of what changed."""
+
+RECENT_LIMIT_MAX = 100
+"""Documents in a list of what changed, at most."""
+
+LIST_FOLDERS_MAX = 1_000
+"""Folders in one answer of a list."""
+
+NEAR_PATHS_MAX = 3
+"""Paths that an error about a missing document names."""
+
+NEAR_PATHS_LOOKED_AT = 50
+"""Documents that are compared with a missing path, for each of a few ways to find them."""
+
+NEAR_PATHS_SECONDS_MAX = 1.0
+"""How long paths near a missing one are looked for."""
+
 JOBS_OPEN_PER_KEY_MAX = 100
 """Jobs of one caller, MCP tasks among them, that are queued or running; more are refused."""
 
@@ -923,6 +950,9 @@ PUSH_RACY_NS = 2_000_000_000
 """A file changed so short before it was read is read again: another change may have left its size
 and time as they were. Some file systems count in steps of two seconds."""
 
+PUSH_FAILURES_MAX = 5
+"""Notes in a row that may fail before a push ends."""
+
 PUSH_WATCH_SECONDS = 2.0
 """How often push --watch looks at the folder."""
 MEMORY_READ_CHARS_MAX = 32 * KIB
@@ -967,14 +997,54 @@ MEMORY_RESPONSE_CHARS_MAX = 4 * MIB
 MEMORY_CLEAR_BATCH = 100
 """Episodes that clear_graph deletes in one transaction."""
 
+MEMORY_CLEAR_CHARS = 256 * KIB
+"""A transaction of clear_graph ends after so much text: deleting it takes some tenths of a second,
+in which nobody else writes."""
+
 MEMORY_CLEAR_SECONDS_MAX = 300.0
 """How long clear_graph may take. What it has deleted by then stays deleted; call it again."""
 
 MEMORY_LABELS_MAX = 20
-"""Labels that entities are restricted to."""
+"""Labels that entities are restricted to, and those of one entity in an answer."""
 
 MEMORY_SUMMARY_FACTS = 5
 """Facts that make the summary of an entity."""
+
+MEMORY_AUDIT_EPISODES_MAX = 20_000
+"""Episodes that an audit of the memory looks at, the latest of each group first."""
+
+MEMORY_AUDIT_BATCH = 100
+"""Of these at a time."""
+
+MEMORY_AUDIT_SAMPLE_MAX = 500
+"""Of these, so many are searched for by their own words."""
+
+MEMORY_AUDIT_SHOWN_MAX = 50
+"""Of each kind of finding, so many are listed; the rest are counted."""
+
+MEMORY_AUDIT_SECONDS_MAX = 600.0
+"""How long an audit of the memory may take."""
+
+AUDIT_TERMS_MAX = 500
+"""Terms of an episode by which near-duplicates are told."""
+
+MEMORY_LINES_MAX = 100
+"""Episodes that recall chooses from."""
+
+MEMORY_LINE_CHARS_MAX = 800
+"""Of one line of recall; a longer text is cut around what was asked for."""
+
+RECALL_TOKENS_DEFAULT = 1_500
+"""What recall answers where a call does not say."""
+
+RECALL_TOKENS_MIN = 50
+"""The least that recall can be asked for: one short line."""
+
+RECALL_TOKENS_MAX = 20_000
+"""The most that recall can be asked for."""
+
+MEMORY_SESSION_GAP_SECONDS = 3_600
+"""A longer pause between two messages ends a session."""
 
 MEMORY_NAME_WORDS_MAX = 64
 """Words of a question among which names of entities are looked for."""
@@ -1172,9 +1242,6 @@ CONSULT_PATHS_SHOWN_MAX = 50
 
 CONSULT_SESSION_ID_CHARS_MAX = 200
 """The name of a session."""
-
-CONSULT_PATH_CHARS_MAX = 4_096
-"""One path of context or attachments; systems allow about as much."""
 
 CONSULT_SCHEMA_BYTES_MAX = 64 * KIB
 """The JSON Schema of a structured answer."""

@@ -27,7 +27,7 @@ AREAS = ("keep", "serve", "find", "pull", "consult", "push", "scale", "process")
 KINDS = ("G", "O", "B", "Q", "X")
 
 # An area joins when its work is finished; from then on none of its ids may be merely planned.
-DELIVERED_AREAS: tuple[str, ...] = ("find", "keep", "process", "serve")
+DELIVERED_AREAS: tuple[str, ...] = ("find", "keep", "process", "push", "serve")
 
 LINE_CHARS_MAX = 100
 

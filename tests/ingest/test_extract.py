@@ -214,7 +214,7 @@ class TestTitle:
             ("```sh\n# not this\n```\n~~~\n# nor this\n~~~\n# This", "This"),
             ("    # code\n\n# Heading", "Heading"),
             ("#hashtag\n\n#\n====\ntext", "#"),
-            ("no heading", "notes"),
+            ("no heading", "no heading"),
             ("====\n", "notes"),
             ("", "notes"),
             ("---", "notes"),
@@ -226,8 +226,8 @@ class TestTitle:
     def test_source_code_is_titled_by_its_file(self) -> None:
         assert extract(b"# a comment", name="/srv/tool.py").title == "tool"
         assert extract(b"x", name="C:\\files\\tool.py").title == "tool"
-        assert extract(b"x", name="").title == "Untitled"
-        assert extract(b"x", name="\ud800 .txt").title == "\ufffd"
+        assert extract(b"...", name="").title == "Untitled"
+        assert extract(b"...", name="\ud800 .txt").title == "\ufffd"
 
     def test_a_title_is_one_bounded_line(self) -> None:
         page = b"<html><title>\n a\n  b " + b"x" * 5000 + b"</title><p>text"

@@ -40,6 +40,12 @@ def test_a_number_that_the_text_holds_is_not_used() -> None:
     assert file_number("a", crowded) not in crowded
 
 
+def test_the_number_is_looked_for_in_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With numbers of one digit, of which only one is free."""
+    monkeypatch.setattr(prompt, "_NUMBER_DIGITS", 1)
+    assert {file_number(name, "012345689") for name in "abcdefgh"} == {"7"}
+
+
 def test_names_cannot_break_out(project: Project) -> None:
     for name in ("a b.txt", 'q"uote.txt', "<", "tree>.txt", "è.txt", "x] [store.txt"):
         project.write(f"{name}/f.txt" if name == "<" else name, "x\n")

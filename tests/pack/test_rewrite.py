@@ -113,6 +113,20 @@ def test_a_rewrite_keeps_files_that_the_call_does_not_name(project: Project) -> 
     assert at(chat.turn("."), "unchanged") == {path.name for path in project.root.iterdir()}
 
 
+def test_a_rewrite_does_not_forget_which_files_were_inline(project: Project) -> None:
+    day_ns = 86_400 * 10**9
+    chat = Session(project.assistant(inline_tokens=6_000))
+    chat.turn(".", now_ns=20_000 * day_ns)
+    project.delete("9.txt")
+    for number in range(4):
+        project.words(f"{number}.txt", 410)
+    assert chat.turn(".", now_ns=20_001 * day_ns).is_rewritten
+    project.words("large.txt", 9_000)
+    assert chat.turn(".", now_ns=20_001 * day_ns).state.stable is not None
+    project.words("9.txt", 400)
+    assert "9.txt" in at(chat.turn(".", now_ns=20_001 * day_ns), "inline")
+
+
 @pytest.mark.parametrize(
     ("values", "reason"),
     [

@@ -112,7 +112,8 @@ class TestCatalogues:
     """Resources come from the tools of the surface's catalogue."""
 
     def surface(self, *tools: AnyTool) -> Surface:
-        return Surface(Profile("mcp", "/mcp", ()), Catalogue(tools))
+        names = tuple(tool.name for tool in tools)
+        return Surface(Profile("mcp", "/mcp", names), Catalogue(tools))
 
     def test_its_tools_list_and_read(self, data: Path) -> None:
         async def listed(call: Call, arguments: Any) -> dict[str, Any]:

@@ -27,6 +27,15 @@ READONLY = {
 }
 GPT = READONLY | {"upload_document", "update_document", "patch_document"}
 TEN = GPT | {"delete_document", "ingest_document"}
+DESK = TEN | {
+    "recent_changes",
+    "document_history",
+    "document_revision",
+    "document_diff",
+    "restore_document",
+    "rename_document",
+    "document_links",
+}
 MINE = {"list_documents", "document_history"}
 
 OFFERED = {
@@ -35,6 +44,7 @@ OFFERED = {
     "/mcp-gpt": GPT,
     "/mcp-gpt-full": TEN,
     "/mcp-rag": {name for name in TOOLS if name.startswith("rag.")},
+    "/mcp-desk": DESK,
     "/mcp-all": {name.replace(".", "_") for name in TOOLS},
     "/mcp-mine": MINE,
 }
@@ -68,7 +78,7 @@ class TestWhatIsOffered:
     def test_each_path_lists_its_tools(self, server: Server, path: str) -> None:
         assert names(Mcp(server.client, path)) == OFFERED[path]
         assert "move_document" not in OFFERED[path]
-        has_ingest = path in ("/mcp", "/mcp-gpt-full", "/mcp-all")
+        has_ingest = path in ("/mcp", "/mcp-gpt-full", "/mcp-desk", "/mcp-all")
         assert ("ingest_document" in OFFERED[path]) is has_ingest
 
     @pytest.mark.parametrize("path", OFFERED)
@@ -236,7 +246,7 @@ class TestResults:
             ("delete_document", {"path": "results/missing"}, "NOT_FOUND", 404),
             ("upload_document", {"path": "../x", "content": ""}, "INVALID_ARGUMENT", 422),
             ("list_documents", {"limit": 101}, "INVALID_ARGUMENT", 422),
-            ("list_documents", {"limit": "5"}, "INVALID_ARGUMENT", 422),
+            ("list_documents", {"limit": "five"}, "INVALID_ARGUMENT", 422),
             ("list_documents", {"offset": 10_001}, "INVALID_ARGUMENT", 422),
             ("get_document", {}, "INVALID_ARGUMENT", 422),
             ("get_document", {"path": "results/a", "pth": "x"}, "INVALID_ARGUMENT", 422),

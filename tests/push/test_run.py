@@ -17,6 +17,7 @@ from zibaldone.errors import (
     InvalidArgument,
     NotFound,
     RemoteDenied,
+    RemoteFailed,
     RemoteUnavailable,
 )
 from zibaldone.limits import PUSH_PART_CHARS_GRAPHITI, PUSH_SETTLE_SECONDS
@@ -85,6 +86,9 @@ class TestBothKinds:
             file.unlink()
         folder.push(server.url)
         assert server.bodies() == ["text"]
+        # Zibaldone knows the note by its uuid; Graphiti is asked for it first.
+        is_sent_again = isinstance(server, ZibaldoneStub)
+        assert len(server.calls("add_memory")) == 1 + is_sent_again
 
     def test_a_server_that_is_away_ends_the_push(self, server: Servers, folder: Folder) -> None:
         for number in range(5):
@@ -124,6 +128,31 @@ class TestBothKinds:
         server.behaviour = lambda asked: None
         assert folder.push(server.url).is_complete
         assert server.bodies() == ["a.md", "b.md", "c.md"]
+
+    @pytest.mark.parametrize("status", [500, 504])
+    def test_a_note_that_the_server_cannot_digest_is_put_aside(
+        self, server: Servers, folder: Folder, status: int
+    ) -> None:
+        for name in ("a.md", "b.md", "c.md"):
+            folder.write(name, name)
+
+        def choke(asked: Asked) -> Reply | None:
+            return as_json({}, status) if asked.arguments.get("name") == "a" else None
+
+        server.behaviour = choke
+        report = folder.push(server.url)
+        assert [path for path, _ in report.failed] == ["a.md"]
+        assert (report.stopped, server.bodies()) == (None, ["b.md", "c.md"])
+
+    def test_a_server_that_refuses_everything_ends_the_push(
+        self, server: Servers, folder: Folder
+    ) -> None:
+        for number in range(20):
+            folder.write(f"{number}.md", "text")
+        server.behaviour = lambda asked: as_json({}, 500) if asked.tool == "add_memory" else None
+        report = folder.push(server.url)
+        assert isinstance(report.stopped, RemoteFailed)
+        assert (len(report.failed), len(report.left)) == (4, 16)
 
     def test_a_time_limit(self, server: Servers, folder: Folder) -> None:
         folder.write("a.md", "text")
@@ -205,7 +234,7 @@ class TestZibaldone:
         folder.write("a.md", "one")
         folder.write("b.md", "two")
         stub.after = lambda asked, reply: as_json({}, 500) if asked.tool else reply
-        assert not folder.push(stub.url).is_complete
+        assert len(folder.push(stub.url).failed) == 2
         stub.after = lambda asked, reply: reply
         folder.remove("a.md")
         assert folder.push(stub.url, delete=True).is_complete

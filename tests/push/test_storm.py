@@ -119,7 +119,7 @@ class TestStorm:
         self, shared: tuple[Server, FaultProxy], folder: Folder
     ) -> None:
         server, proxy = shared
-        proxy.script([""] * 15 + ["reset"] * 4)
+        proxy.script([""] * 15 + ["reset"] * 8)  # of a note, and of asking whether all is well
         assert len(push(folder, proxy, "killed").added) == 15
         server.kill()
         assert not push(folder, proxy, "killed").is_complete

@@ -22,7 +22,10 @@ REST_OPERATIONS = {
     ("put", "/documents/{path}"),
     ("patch", "/documents/{path}"),
     ("delete", "/documents/{path}"),
+    ("post", "/documents/{path}/rename"),
     ("post", "/documents/{path}/move"),
+    ("get", "/changes"),
+    ("get", "/links"),
     ("get", "/documents/{path}/revisions"),
     ("get", "/documents/{path}/revisions/diff"),
     ("get", "/documents/{path}/revisions/{revision}"),
@@ -96,7 +99,7 @@ def test_every_served_operation_is_documented(
     for path in {route.path for route in ROUTES}:
         written = path.replace("{path}", "served").replace("{revision}", "1")
         documented = {method for method, url in operations(document) if url == path}
-        if path.endswith("/move"):  # otherwise the path of a document
+        if path.endswith(("/move", "/rename")):  # otherwise the path of a document
             documented |= {method for method, url in operations(document) if url == DOCUMENT}
         for method in ("get", "post", "put", "patch", "delete"):
             answer = shared_server.client.request(method, written, content=b"[]")

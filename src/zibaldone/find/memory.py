@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from zibaldone.find.candidates import Candidates, Wanted, gather, joined
-from zibaldone.find.documents import CANDIDATES_PER_LEG
-from zibaldone.find.fusion import weighted_scores
 from zibaldone.find.meaning import Meaning
+from zibaldone.find.memory_ranking import Piece, ranked
 from zibaldone.find.missing import Missing
-from zibaldone.find.share import vector_share
-from zibaldone.limits import MEMORY_NAME_WORDS_MAX
+from zibaldone.limits import MEMORY_NAME_WORDS_MAX, MEMORY_SESSION_GAP_SECONDS
 from zibaldone.model.chunk import ChunkView
-from zibaldone.model.memory import MEMORY_PREFIX, Node, StoredFact
+from zibaldone.model.instant import now_us
+from zibaldone.model.memory import MEMORY_PREFIX, Node, StoredFact, node_id
 from zibaldone.model.query import Filter, Query
 from zibaldone.store.port import Reader
-from zibaldone.text.entities import entity_key
+from zibaldone.text.dates import END_OF_TIME_US, named_dates
+from zibaldone.text.entities import SPEAKER, entity_key, speakers_of
+from zibaldone.text.memory import SOURCE
 from zibaldone.text.terms import index_terms
 from zibaldone.text.words import STOP_WORDS
 
 _EPISODES_LOOKED_AT = 50
 """For their facts and entities."""
+
+_CANDIDATES_PER_LEG = 100
+"""Beside them their neighbours are ranked, too."""
+
+_VECTOR_SHARE = 0.5
+
+_GAP_US = MEMORY_SESSION_GAP_SECONDS * 1_000_000
+_GROUP_APART_US = 10**18
+"""Groups share no session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +60,147 @@ class EpisodeHits:
 
 
 def search_episodes(reader: Reader, asked: Question, *, limit: int) -> EpisodeHits:
+    """The best chunks of each group's episodes; what was said before and after counts, too."""
+    people = _people(reader, asked)
+    asked = replace(asked, query=_without(asked.query, people))
     candidates = _gathered(reader, asked)
-    fused = weighted_scores(
-        candidates.lexical,
-        candidates.vector,
-        candidates.word_scores,
-        candidates.similarities,
-        vector_share=vector_share(reader, candidates, asked.meaning),
+    keys = dict.fromkeys(key for key, _ in (*candidates.lexical, *candidates.vector))
+    views, pieces = _pieces(reader, asked, candidates, reader.chunks.views(keys))
+    scores = ranked(
+        pieces,
+        sorted(terms_of(" ".join(asked.query.terms))),
+        named=people | frozenset(names_in(asked.text)),
+        vector_share=_vector_share(asked, candidates),
     )
-    document_of = reader.chunks.documents_of(chunk.chunk_key for chunk in fused)
-    best: dict[str, tuple[int, float]] = {}
-    for chunk in fused:
-        document_id = document_of.get(chunk.chunk_key)
-        if document_id is not None and len(best) < limit:
-            best.setdefault(document_id, (chunk.chunk_key, chunk.score))
-    views = reader.chunks.views(key for key, _ in best.values())
-    hits = [EpisodeHit(score, views[key]) for key, score in best.values() if key in views]
-    return EpisodeHits(hits, candidates.missing)
+    best: dict[str, EpisodeHit] = {}
+    for key, score in scores:
+        view = views[key]
+        if view.document_id not in best:
+            if len(best) == limit:
+                break
+            best[view.document_id] = EpisodeHit(score, view)
+    return EpisodeHits(list(best.values()), candidates.missing)
+
+
+def _vector_share(asked: Question, candidates: Candidates) -> float:
+    if candidates.lacks_words:
+        return 1.0
+    if asked.meaning is None or not candidates.similarities:
+        return 0.0
+    return _VECTOR_SHARE * asked.meaning.trust
+
+
+def _people(reader: Reader, asked: Question) -> frozenset[str]:
+    """Speakers whom the question names: their names stand in every message of theirs."""
+    names = names_in(asked.text)
+    return frozenset(
+        node.key
+        for group_id in asked.group_ids
+        for node in reader.memory.nodes(group_id, names, until_us=asked.until_us)
+        if SPEAKER in node.labels
+    )
+
+
+def _without(query: Query, names: frozenset[str]) -> Query:
+    """The query without these names, unless nothing else is left of it."""
+    words = {word for name in names for word in name.split()}
+    kept = tuple(term for term in query.terms if term.removesuffix("'s") not in words)
+    left = replace(query, terms=kept)
+    return query if left.is_empty else left
+
+
+def _pieces(
+    reader: Reader, asked: Question, candidates: Candidates, found: Mapping[int, ChunkView]
+) -> tuple[dict[int, ChunkView], list[Piece]]:
+    """What is ranked: what was found, and the messages beside it, which may be the answer."""
+    views = dict(found)
+    around = reader.memory.around({view.document_id for view in views.values()})
+    beside = {
+        document_id
+        for view in views.values()
+        if _is_message(view) and view.document_id in around
+        for document_id in (
+            *around[view.document_id].before[:1],
+            *around[view.document_id].after[:1],
+        )
+    }
+    more = {
+        view.chunk_key: view
+        for view in reader.chunks.views_at((document_id, 0) for document_id in beside).values()
+        if _is_message(view) and view.chunk_key not in found
+    }
+    views |= more
+    around |= reader.memory.around({view.document_id for view in more.values()})
+    first_of = {view.document_id: key for key, view in views.items() if view.chunk_index == 0}
+    similarities = dict(candidates.similarities)
+    if asked.meaning is not None and similarities and more:
+        near = reader.vectors.scores(asked.meaning.identity, asked.meaning.vector, more)
+        similarities |= near
+    then = _times_of(asked)
+    groups = {group_id: number for number, group_id in enumerate(asked.group_ids)}
+
+    def piece(key: int, view: ChunkView) -> Piece | None:
+        here = around.get(view.document_id)
+        if here is None:
+            return None
+        at_us = here.episode.valid_at_us
+        is_message = _is_message(view)
+
+        def next_to(ids: Sequence[str]) -> int | None:
+            if not is_message or not ids or ids[0] not in first_of:
+                return None
+            then_us = around[ids[0]].episode.valid_at_us
+            is_known = asked.until_us is None or then_us <= asked.until_us
+            return first_of[ids[0]] if is_known and abs(then_us - at_us) <= _GAP_US else None
+
+        speakers = speakers_of(view.text) if is_message else []
+        return Piece(
+            key,
+            _terms(view.text),
+            at_us + groups.get(here.episode.group_id, 0) * _GROUP_APART_US,
+            similarities.get(key),
+            entity_key(speakers[0]) if speakers else "",
+            "" if is_message else view.document_id,
+            next_to(here.before),
+            next_to(here.after),
+            bool(then) and _is_then(view.text, at_us, then),
+        )
+
+    pieces = [made for key in found if (made := piece(key, views[key])) is not None]
+    linked = {key for made in pieces for key in (made.before, made.after)}
+    beside_found = [piece(key, view) for key, view in more.items() if key in linked]
+    pieces += [made for made in beside_found if made is not None]
+    return views, pieces
+
+
+def _is_message(view: ChunkView) -> bool:
+    return view.metadata.get(SOURCE) == "message"
+
+
+def _times_of(asked: Question) -> list[tuple[int, int]]:
+    """What spans of time the question names: "in May", "before June 2023", "last week"."""
+    now = now_us() if asked.until_us is None else asked.until_us
+    spans = []
+    for named in named_dates(asked.text, now):
+        words = asked.text[: named.end].casefold()
+        before = words[: named.start].split()[-1:] + words[named.start :].split()[:1]
+        if {"before", "until", "till"} & set(before):
+            spans.append((0, named.from_us))
+        elif {"after", "since"} & set(before):
+            spans.append((named.from_us, END_OF_TIME_US))
+        else:
+            spans.append((named.from_us, named.until_us))
+    return spans
+
+
+def _is_then(text: str, at_us: int, spans: Sequence[tuple[int, int]]) -> bool:
+    times = [(at_us, at_us + 1)]
+    times += [(named.from_us, named.until_us) for named in named_dates(text, at_us)]
+    return any(start < until and end > since for start, end in times for since, until in spans)
+
+
+def _terms(text: str) -> list[str]:
+    return [term for run in index_terms(text) for term in run]
 
 
 def _gathered(reader: Reader, asked: Question) -> Candidates:
@@ -76,8 +210,8 @@ def _gathered(reader: Reader, asked: Question) -> Candidates:
         wanted = Wanted(
             asked.query,
             Filter(prefix=f"{MEMORY_PREFIX}{group_id}/", created_before_us=before_us),
-            lexical_max=CANDIDATES_PER_LEG,
-            vector_max=CANDIDATES_PER_LEG,
+            lexical_max=_CANDIDATES_PER_LEG,
+            vector_max=_CANDIDATES_PER_LEG,
         )
         latest = gather(reader, wanted, asked.meaning)
         found = latest if found is None else joined(found, latest)
@@ -145,7 +279,9 @@ def names_in(text: str) -> list[str]:
         for start in range(len(words) - length + 1)
     )
     keys = (entity_key(" ".join(run)) for run in runs)
-    return [key for key in dict.fromkeys(keys) if key and key not in STOP_WORDS]
+    return [
+        key for key in dict.fromkeys(keys) if key and "\x00" not in key and key not in STOP_WORDS
+    ]
 
 
 def terms_of(text: str) -> frozenset[str]:
@@ -162,10 +298,7 @@ def _covered(wanted: frozenset[str], text: str) -> float:
 
 def _node_ids(stored: StoredFact) -> tuple[str, str]:
     group_id, fact = stored.group_id, stored.fact
-    return (
-        Node(group_id, fact.subject, "", (), 0, 0).node_id,
-        Node(group_id, fact.object, "", (), 0, 0).node_id,
-    )
+    return node_id(group_id, fact.subject), node_id(group_id, fact.object)
 
 
 def _different(facts: Iterable[StoredFact]) -> list[StoredFact]:

@@ -35,6 +35,7 @@ from zibaldone.limits import (
     TITLE_CHARS_MAX,
 )
 from zibaldone.model.extracted import Extracted
+from zibaldone.text.title import title_of
 
 MARKDOWN = "text/markdown"
 PLAIN = "text/plain"
@@ -139,7 +140,7 @@ def extract(
         kind = MARKDOWN
     else:
         text = _decode(data, mime or "")
-        title = _first_heading(text) if kind == MARKDOWN else ""
+        title = title_of(text, kind)
     stem = PurePosixPath(name.replace("\\", "/")).stem
     return Extracted(text=text, title=_one_line(title) or _one_line(stem) or "Untitled", mime=kind)
 
@@ -383,23 +384,3 @@ def _without_unstorable(text: str) -> str:
 
 def _one_line(title: str) -> str:
     return " ".join(_without_unstorable(title[: 2 * TITLE_CHARS_MAX]).split())[:TITLE_CHARS_MAX]
-
-
-def _first_heading(text: str) -> str:
-    """The first heading of a Markdown text, past its front matter and outside its code."""
-    lines = text.split("\n")
-    ends = [at for at, line in enumerate(lines[1:], 1) if line.rstrip() == "---"]
-    first = ends[0] + 1 if lines[0].rstrip() == "---" and ends else 0
-    above, fence = "", ""
-    for line in lines[first:]:
-        stripped = line.strip()
-        if stripped.startswith(("```", "~~~")):
-            fence = "" if fence == stripped[:3] else fence or stripped[:3]
-        elif not fence and not line.startswith(("    ", "\t")):
-            heading = re.match(r"#{1,6}[ \t]+(?=[^\s#])", stripped)
-            if heading:
-                return stripped[heading.end() :].rstrip("#").rstrip()
-            if above and len(stripped) > 1 and not stripped.strip("="):
-                return above
-        above = stripped
-    return ""

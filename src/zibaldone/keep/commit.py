@@ -14,6 +14,7 @@ from zibaldone.store.port import AuditEntry, Reader, Writer
 from zibaldone.text.chunk import cut
 from zibaldone.text.chunk_changes import WantedChunks
 from zibaldone.text.facets import facets_of
+from zibaldone.text.links import links_of
 from zibaldone.text.memory import episode_of
 
 VECTOR_SKIP_PREFIXES = ("operations/tasks/comments/", "registries/")
@@ -65,6 +66,9 @@ def commit(
     writer.documents.put_facets(stored, _facets(stored))
     if place_of(stored.document_id) is not None:
         writer.memory.put(stored, episode_of(stored, stored.body))
+    elif before is not None and place_of(before.document_id) is not None:
+        writer.memory.put(stored, None)  # it was renamed, and is no episode any more
+    _put_links(writer, before, stored)
     chunks = writer.chunks.stored(stored)
     if prepared is not None and prepared.lacks_terms(chunks):
         raise Outdated
@@ -83,6 +87,19 @@ def commit(
         )
     )
     return stored
+
+
+def _put_links(writer: Writer, before: Document | None, document: Document) -> None:
+    """Links of text that may have them. Rows of sources link to other rows by their keys."""
+    if not document.is_live:
+        writer.links.put(document, None)
+        return
+    links = links_of(document.document_id, document.title, document.body)
+    if before is not None and before.is_live:
+        known = links_of(before.document_id, before.title, before.body)
+        if known == links:
+            return
+    writer.links.put(document, links)
 
 
 def _vectors_job(document: Document) -> NewJob:

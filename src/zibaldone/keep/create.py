@@ -15,6 +15,7 @@ from zibaldone.limits import Limits
 from zibaldone.model.document import MIME_DEFAULT, Document, Operation, parent_of
 from zibaldone.store.port import Writer
 from zibaldone.text import normalize
+from zibaldone.text.title import title_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ def _change(
     after = Document(
         document_id=new.document_id,
         body=body,
-        title=normalize.title(new.title),
+        title=normalize.title(new.title) or title_of(body, new.mime or MIME_DEFAULT),
         tags=normalize.tags(new.tags),
         parent_id=new.parent_id if new.parent_id is not None else parent_of(new.document_id),
         mime=new.mime or MIME_DEFAULT,

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 import orjson
 
-from zibaldone.errors import Conflict, InvalidArgument, NotFound
+from zibaldone.errors import Conflict, InvalidArgument
 from zibaldone.keep.commit import Actor, Change
 from zibaldone.keep.create import NewDocument, creation
 from zibaldone.keep.delete import delete_live
 from zibaldone.keep.update import Changes, changed
 from zibaldone.keep.writing import Edit, Seen
-from zibaldone.limits import TAG_CHARS_MAX, TAGS_MAX, Limits
+from zibaldone.limits import (
+    MEMORY_CLEAR_BATCH,
+    MEMORY_CLEAR_CHARS,
+    TAG_CHARS_MAX,
+    TAGS_MAX,
+    Limits,
+)
 from zibaldone.model.document import Document
 from zibaldone.model.instant import from_iso, to_iso
-from zibaldone.model.memory import MEMORY_PREFIX, place_of
+from zibaldone.model.memory import MEMORY_PREFIX, EpisodeHead, place_of
 from zibaldone.store.port import Reader, Writer
 from zibaldone.text import normalize
 from zibaldone.text.chunk_changes import Checkpoint
@@ -115,24 +121,27 @@ def adding(new: NewEpisode, actor: Actor, limits: Limits) -> Edit[Change]:
     return Edit(document_id, look=look, decide=decide, text_chars=len(new.body))
 
 
-def delete_episodes(writer: Writer, episode_id: str, actor: Actor) -> list[Document]:
-    """Softly, each episode with this id. NotFound: there is none."""
-    heads = writer.memory.find(episode_id)
-    documents = [writer.documents.get(head.document_id) for head in heads]
-    live = [document for document in documents if document is not None and document.is_live]
-    if not live:
-        raise NotFound(f"There is no episode {episode_id!r}.", uuid=episode_id)
-    return [delete_live(writer, document, actor) for document in live]
+def delete_with_id(writer: Writer, episode_id: str, actor: Actor) -> int:
+    """Softly, some of the episodes with this id, in as many groups; how many were deleted."""
+    return _delete_some(writer, writer.memory.find(episode_id), actor)
 
 
-def delete_some(writer: Writer, group_ids: Sequence[str], limit: int, actor: Actor) -> int:
-    """Softly, up to so many episodes of these groups; how many were deleted."""
-    count = 0
-    for head in writer.memory.latest(group_ids, limit=limit):
+def delete_in_groups(writer: Writer, group_ids: Sequence[str], actor: Actor) -> int:
+    """Softly, some of the episodes of these groups; how many were deleted."""
+    return _delete_some(writer, writer.memory.latest(group_ids, limit=MEMORY_CLEAR_BATCH), actor)
+
+
+def _delete_some(writer: Writer, heads: Iterable[EpisodeHead], actor: Actor) -> int:
+    """Until they were long enough: others write between two transactions."""
+    count = chars = 0
+    for head in heads:
         document = writer.documents.get(head.document_id)
         if document is not None and document.is_live:
             delete_live(writer, document, actor)
             count += 1
+            chars += len(document.body)
+        if chars >= MEMORY_CLEAR_CHARS or count >= MEMORY_CLEAR_BATCH:
+            break
     return count
 
 
@@ -173,6 +182,15 @@ def _tags(body: str) -> tuple[str, ...]:
     """Those of the front matter that can be tags."""
     values: Mapping[str, Any] = front_matter(body)[0]
     given = values.get("tags", values.get("tag", ()))
-    listed = given if isinstance(given, list) else str(given).split(",") if given else []
-    tags = [" ".join(str(tag).split()) for tag in listed]
-    return tuple(tag for tag in tags if 0 < len(tag) <= TAG_CHARS_MAX)[:TAGS_MAX]
+    listed = given if isinstance(given, list) else _text(given).split(",") if given else []
+    tags = [" ".join(_text(tag).split()) for tag in listed]
+    return tuple(tag for tag in tags if 0 < len(tag) <= TAG_CHARS_MAX and "\x00" not in tag)[
+        :TAGS_MAX
+    ]
+
+
+def _text(value: Any) -> str:
+    try:
+        return str(value)
+    except ValueError:  # a number of more digits than Python writes
+        return ""

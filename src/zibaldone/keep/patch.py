@@ -57,14 +57,17 @@ def patching(
     limits: Limits,
     *,
     last_known_revision: int | None = None,
+    prepended: str = "",
+    appended: str = "",
 ) -> Edit[PatchChange]:
-    """The same as an edit."""
+    """The same as an edit; texts may be put before and after what the replacements give."""
 
     def decide(seen: Seen, checkpoint: Checkpoint) -> PatchChange:
         before = require_live(seen.document, document_id)
         require_revision(before, last_known_revision)
         bytes_max = limits.document_body_bytes_max
         body, count = apply(before.body, replacements, bytes_max, checkpoint)
+        body = _joined(_joined(prepended, body), appended)
         after = changed(before, Changes(body=body), actor, limits, "patch")
         return PatchChange(before, after, count)
 
@@ -72,8 +75,16 @@ def patching(
         document_id,
         look=lambda reader: Seen(reader.documents.get(document_id)),
         decide=decide,
+        text_chars=len(prepended) + len(appended),
         work_chars=lambda seen: _work_chars(seen.chars, replacements),
     )
+
+
+def _joined(first: str, second: str) -> str:
+    """The second text begins on a line of its own."""
+    if not first or not second or first.endswith("\n") or second.startswith("\n"):
+        return first + second
+    return f"{first}\n{second}"
 
 
 def _work_chars(chars: int, replacements: Sequence[Replacement]) -> int:

@@ -12,12 +12,13 @@ from zibaldone.errors import InvalidArgument, NotFound, ResponseTooLarge
 from zibaldone.keep.commit import live_document
 from zibaldone.limits import (
     CURSOR_CHARS_MAX,
+    LIST_FOLDERS_MAX,
     LIST_OFFSET_MAX,
     READ_CHARS_MAX,
     READ_CUT_CHARS,
     READ_LINES_MAX,
 )
-from zibaldone.model.document import DocumentFields, DocumentPart
+from zibaldone.model.document import DocumentFields, DocumentPart, FolderCount
 from zibaldone.model.value import value
 from zibaldone.store.port import Listing, Reader
 
@@ -60,7 +61,9 @@ class View:
 def preview(reader: Reader, document_id: str) -> View:
     """The beginning, at the same small cost for a body of any length."""
     part = live_part(reader, document_id, READ_CUT_CHARS)
-    return View(part, part.content_chars, Excerpt(part.beginning, not part.is_whole))
+    is_cut = not part.is_whole
+    next_char = len(part.beginning) if is_cut else None
+    return View(part, part.content_chars, Excerpt(part.beginning, is_cut, next_char=next_char))
 
 
 def whole(reader: Reader, document_id: str) -> View:
@@ -157,6 +160,52 @@ def list_page(
         next_offset=None if beyond else next_offset,
         next_cursor=_write_cursor(prefix, page.last_id) if has_more else None,
     )
+
+
+@value
+class Level:
+    """What is directly under a prefix."""
+
+    folders: list[FolderCount]
+    """On the first page only."""
+    page: Page
+
+
+def list_level(
+    reader: Reader, prefix: str, *, limit: int, cursor: str | None, bytes_max: int
+) -> Level:
+    """Folders with counts, and the documents beside them."""
+    after = None if cursor is None else _read_cursor(cursor, prefix)
+    folders: list[FolderCount] = []
+    if cursor is None:
+        folders = reader.documents.folders(prefix, limit=LIST_FOLDERS_MAX + 1)
+    heads = reader.documents.heads_here(prefix, after=after, limit=limit + 1)
+    shown, left_bytes = _fitting(folders[:LIST_FOLDERS_MAX], bytes_max)
+    is_cut = len(shown) < len(folders)
+    listing = Listing(heads[:limit], has_more=len(heads) > limit)
+    page = _cut(listing, left_bytes) if heads and not is_cut else Listing((), bool(heads))
+    cut_short = is_cut or page.count < listing.count
+    return Level(
+        shown,
+        Page(
+            page.to_json(),
+            page.count,
+            truncated=cut_short,
+            next_offset=None,
+            next_cursor=_write_cursor(prefix, page.last_id or prefix) if page.has_more else None,
+        ),
+    )
+
+
+def _fitting(folders: list[FolderCount], bytes_max: int) -> tuple[list[FolderCount], int]:
+    """As many folders as fit into half of the answer, and the bytes that are left."""
+    left_bytes = bytes_max
+    for position, folder in enumerate(folders):
+        size_bytes = len(orjson.dumps(folder)) + 1
+        if left_bytes - size_bytes < bytes_max // 2:
+            return folders[:position], left_bytes
+        left_bytes -= size_bytes
+    return folders, left_bytes
 
 
 def _cut(listing: Listing, bytes_max: int) -> Listing:

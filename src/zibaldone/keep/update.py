@@ -23,6 +23,7 @@ from zibaldone.model.document import Document, Operation
 from zibaldone.store.port import Writer
 from zibaldone.text import normalize
 from zibaldone.text.chunk_changes import Checkpoint
+from zibaldone.text.title import title_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ def changed(
     return replace(
         before,
         body=body,
-        title=before.title if changes.title is None else normalize.title(changes.title),
+        title=_next_title(before, body, changes),
         tags=before.tags if changes.tags is None else normalize.tags(changes.tags),
         mime=before.mime if changes.mime is None else changes.mime,
         parent_id=before.parent_id if changes.parent_id is None else changes.parent_id,
@@ -116,3 +117,12 @@ def changed(
         vector_status=vector_status(before.document_id, body),
         vector_error=None,
     )
+
+
+def _next_title(before: Document, body: str, changes: Changes) -> str:
+    """The title given. A title that was taken from the text follows the text."""
+    if changes.title is not None:
+        return normalize.title(changes.title)
+    if body is before.body or before.title != title_of(before.body, before.mime):
+        return before.title
+    return title_of(body, changes.mime or before.mime)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from zibaldone.model.value import value
 
 VectorStatus = Literal["pending", "ready", "error", "skipped"]
-Operation = Literal["create", "update", "patch", "delete", "restore", "import"]
+Operation = Literal["create", "update", "patch", "delete", "restore", "import", "rename"]
 
 KB_SOURCE_ID = 1
 """The built-in source: documents that agents write, as opposed to rows pulled from a database."""
@@ -92,6 +92,15 @@ class DocumentHead:
     title: str
     tags: tuple[str, ...]
     revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class FolderCount:
+    """A folder, and how many documents are in it and below."""
+
+    prefix: str
+    """It ends in a slash."""
+    count: int
 
 
 @dataclass(frozen=True, slots=True)

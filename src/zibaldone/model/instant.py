@@ -21,8 +21,11 @@ def to_iso(instant_us: int) -> str:
 
 
 def from_iso(text: str) -> int:
-    """Read an ISO instant, also the SQL form `YYYY-MM-DD HH:MM:SS`; no zone means UTC."""
+    """Read an ISO instant, also the SQL form `YYYY-MM-DD HH:MM:SS`; no zone means UTC.
+
+    OverflowError: in UTC it is not in the years 1 to 9999, so that it could not be written.
+    """
     moment = datetime.fromisoformat(text.strip())
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return (moment - _EPOCH) // timedelta(microseconds=1)
+    return (moment.astimezone(UTC) - _EPOCH) // timedelta(microseconds=1)

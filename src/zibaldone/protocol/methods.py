@@ -21,7 +21,6 @@ from zibaldone.protocol.jsonrpc import (
 from zibaldone.protocol.resources import ResourceNotFound
 from zibaldone.protocol.surface import (
     CONNECTOR_SCHEMA_VERSION,
-    INSTRUCTIONS,
     SERVER_INFO,
     Surface,
 )
@@ -104,7 +103,7 @@ async def _initialize(request: Request) -> dict[str, Any]:
         "protocolVersion": version.name,
         "capabilities": {**request.surface.capabilities, "logging": {}},
         "serverInfo": SERVER_INFO,
-        "instructions": INSTRUCTIONS,
+        "instructions": request.surface.instructions,
         "_meta": _schema_meta(request.surface),
     }
 
@@ -113,7 +112,7 @@ async def _discover(request: Request) -> dict[str, Any]:
     return {
         "supportedVersions": list(VERSIONS),
         "capabilities": {**request.surface.capabilities, **request.surface.extensions},
-        "instructions": INSTRUCTIONS,
+        "instructions": request.surface.instructions,
         "_meta": _schema_meta(request.surface),
     }
 
@@ -190,7 +189,10 @@ async def _complete(request: Request) -> dict[str, Any]:
         raise ProtocolError(INVALID_PARAMS, "params.ref.type is ref/prompt or ref/resource.")
     if not isinstance(name, str) or not isinstance(value, str):
         raise ProtocolError(INVALID_PARAMS, "params.argument has a name and a value.")
-    return await request.surface.complete(name, value, request.call)
+    prompt = reference.get("name") if reference["type"] == "ref/prompt" else None
+    if prompt is not None and not isinstance(prompt, str):
+        raise ProtocolError(INVALID_PARAMS, "params.ref.name must be a string.")
+    return await request.surface.complete(name, value, request.call, prompt)
 
 
 async def _get_task(request: Request) -> dict[str, Any]:

@@ -37,7 +37,10 @@ _TEMPLATES = [
     }
 ]
 
-_NO_COMPLETION: dict[str, Any] = {"completion": {"values": [], "hasMore": False}}
+
+def no_completion() -> dict[str, Any]:
+    """Made anew each time: whoever answers adds to it."""
+    return {"completion": {"values": [], "hasMore": False}}
 
 
 def uri_of(document_id: str) -> str:
@@ -97,10 +100,10 @@ class Resources:
     async def complete(self, argument: str, value: str, call: Call) -> dict[str, Any]:
         """Document paths that start with what was typed."""
         if self._list is None:
-            return _NO_COMPLETION
+            return no_completion()
         require_tool(call, self._list)
         if argument not in ("path", "prefix"):
-            return _NO_COMPLETION
+            return no_completion()
         try:
             listed = await _listed(self._list, call, {"prefix": value, "limit": COMPLETIONS_MAX})
         except InvalidArgument as problem:

@@ -16,6 +16,7 @@ import zibaldone
 from zibaldone.errors import Internal, NotFound, ZibaldoneError
 from zibaldone.limits import LONG_ANSWER_BYTES
 from zibaldone.protocol import prompts, tasks
+from zibaldone.protocol.guidance import instructions
 from zibaldone.protocol.jsonrpc import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
@@ -25,7 +26,7 @@ from zibaldone.protocol.jsonrpc import (
     is_long_id,
 )
 from zibaldone.protocol.long_answers import dumps_long, quoted_json
-from zibaldone.protocol.resources import Resources
+from zibaldone.protocol.resources import Resources, no_completion
 from zibaldone.protocol.versions import Version
 from zibaldone.tools.call import call_tool, start_job
 from zibaldone.tools.catalogue import Catalogue, underscored
@@ -35,14 +36,8 @@ from zibaldone.tools.spec import AnyTool, Call
 
 _log = logging.getLogger("zibaldone.protocol")
 
-CONNECTOR_SCHEMA_VERSION = "2026-11-16.7"
+CONNECTOR_SCHEMA_VERSION = "2026-11-16.10"
 """Raised by hand when tools come, go or change their meaning; the hash follows by itself."""
-
-INSTRUCTIONS = (
-    "A shared knowledge base of documents under paths. search_knowledge before you answer from "
-    "memory; get_document to look, get_document_for_rewrite before rewriting; patch_document for "
-    "small edits. Put what others should know under a clear path with upload_document."
-)
 
 SERVER_INFO = {"name": "zibaldone", "title": "Zibaldone", "version": zibaldone.__version__}
 
@@ -53,6 +48,11 @@ class Surface:
         self._resources = Resources(catalogue)
         tools = catalogue.of_profile(profile)
         self._by_name = {underscored(tool.name): tool for tool in tools}
+        names = frozenset(tool.name for tool in tools)
+        has_underscores = profile.spelling == "underscores"
+        self.instructions = self._spelled(instructions(names), names)
+        self._prompts = prompts.offered(names, with_underscores=has_underscores)
+        self._completes = "list_documents" in names
         listed = [self._listed(tool) for tool in tools]
         self.schema_hash = hashlib.sha256(dumps(listed)).hexdigest()[:16]
         self._tools = {
@@ -62,6 +62,13 @@ class Surface:
             for annotations in (True, False)
             for structured in (True, False)
         }
+
+    def _spelled(self, text: str, names: frozenset[str]) -> str:
+        """With the tools that the text names spelled as the profile lists them."""
+        if self.profile.spelling == "underscores":
+            for name in names:
+                text = text.replace(name, underscored(name))
+        return text
 
     def _listed(self, tool: AnyTool) -> dict[str, Any]:
         name = tool.name if self.profile.spelling == "as_declared" else underscored(tool.name)
@@ -82,6 +89,10 @@ class Surface:
         offered = ["tools", "resources", "prompts", "completions"]
         if not self._resources.are_offered:
             offered.remove("resources")
+        if not self.list_prompts():
+            offered.remove("prompts")
+        if not self._completes:
+            offered.remove("completions")
         return {name: {} for name in offered}
 
     @property
@@ -178,13 +189,23 @@ class Surface:
         return self._resources.templates
 
     def list_prompts(self) -> list[dict[str, Any]]:
-        return prompts.LISTED
+        return prompts.listed(self._prompts)
 
     def get_prompt(self, name: str, arguments: dict[str, str], message: Message) -> dict[str, Any]:
         del message
-        return prompts.get(name, arguments)
+        return prompts.get(self._prompts, name, arguments)
 
-    async def complete(self, argument: str, value: str, call: Call) -> dict[str, Any]:
+    async def complete(
+        self, argument: str, value: str, call: Call, prompt: str | None = None
+    ) -> dict[str, Any]:
+        """Paths, for arguments that are one: of a prompt that is offered here, or of a resource."""
+        if not self._completes:
+            return no_completion()
+        if prompt is not None:
+            known = self._prompts.get(prompt)
+            names = () if known is None else [name for name, _, _ in known.arguments]
+            if argument not in names:
+                return no_completion()
         return await self._resources.complete(argument, value, call)
 
 

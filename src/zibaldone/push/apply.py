@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from zibaldone.errors import DeadlineExceeded, RemoteDenied, RemoteFailed, RemoteUnavailable
+from zibaldone.limits import PUSH_FAILURES_MAX
 from zibaldone.push.note import Note, read_note
 from zibaldone.push.plan import Action, Step
 from zibaldone.push.report import Report
 from zibaldone.push.state import State
 from zibaldone.push.targets import Target
 
-_STOPPING = (RemoteUnavailable, RemoteDenied, DeadlineExceeded)
+_STOPPING = (RemoteDenied, DeadlineExceeded)
 """What concerns every note: going on would only take time."""
 
-_STATUSES_OF_THE_SERVER = frozenset({404, 405, 406, 500, 501})
-"""Statuses that say nothing about a note: the URL is wrong, or the server is broken."""
+_STATUSES_OF_THE_URL = frozenset({404, 405, 406, 501})
+"""Statuses that say nothing about a note: something else is served there."""
 
 
 class Apply:
@@ -26,13 +27,17 @@ class Apply:
         target: Target,
         state: State,
         report: Report,
-        advance: Callable[[int], None] = lambda steps: None,
+        advance: Callable[[int], None],
+        is_up: Callable[[], Awaitable[bool]],
     ) -> None:
+        """`is_up` is asked after a note to which the server gave no answer."""
         self._root = root
         self._target = target
         self._state = state
         self._report = report
         self._advance = advance
+        self._is_up = is_up
+        self._failures = 0
         self._saved = state.notes()
         self._sending = state.sending()
 
@@ -41,10 +46,11 @@ class Apply:
         for number, step in enumerate(steps):
             try:
                 await self._step(step)
+                self._failures = 0
             except _STOPPING as error:
                 self._report.stopped = error
-            except RemoteFailed as error:
-                if error.details.get("http_status") in _STATUSES_OF_THE_SERVER:
+            except (RemoteUnavailable, RemoteFailed) as error:
+                if await self._concerns_all(error):
                     self._report.stopped = error
                 else:
                     self._report.failed.append((step.path, error))
@@ -52,6 +58,16 @@ class Apply:
                 self._report.left = [step.path for step in steps[number:]]
                 return
             self._advance(1)
+
+    async def _concerns_all(self, error: RemoteUnavailable | RemoteFailed) -> bool:
+        """Whether the next note would fail too. One that no server can digest is put aside, or the
+        notes after it would never be sent."""
+        self._failures += 1
+        if self._failures == PUSH_FAILURES_MAX:
+            return True
+        if isinstance(error, RemoteUnavailable):
+            return not await self._is_up()
+        return error.details.get("http_status") in _STATUSES_OF_THE_URL
 
     async def _step(self, step: Step) -> None:
         if step.action is Action.DELETE:

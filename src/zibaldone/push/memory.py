@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
-from zibaldone.errors import RemoteFailed
+from zibaldone.errors import RemoteFailed, ZibaldoneError
 from zibaldone.limits import PUSH_LIST_EPISODES_MAX, PUSH_LIST_EPISODES_MIN
 from zibaldone.push.backend import Backend
 from zibaldone.push.remote import McpClient
@@ -95,6 +95,16 @@ class Memory:
         if answer.get("status") == "ok":
             return "ok"
         return str(answer.get("message") or answer.get("status") or "unknown")
+
+    async def is_up(self) -> bool:
+        """Whether the server answers at all."""
+        try:
+            await self.client.call_tool("get_status", {})
+        except RemoteFailed:
+            return True
+        except ZibaldoneError:
+            return False
+        return True
 
     async def _search(
         self, tool: str, key: str, query: str, groups: Sequence[str], arguments: dict[str, Any]

@@ -127,7 +127,7 @@ async def push_folder(
                 if _is_new_kind(target, state):
                     plan = plan_push(options, state)
                     _note_plan(report, plan)
-                await _carry_out(options, plan, target, state, report, start, advance)
+                await _carry_out(options, plan, target, state, report, memory, start, advance)
             except ZibaldoneError as error:
                 done = {*report.added, *report.updated, *report.deleted}
                 report.stopped = error
@@ -259,6 +259,7 @@ async def _carry_out(
     target: Target,
     state: State,
     report: Report,
+    memory: Memory,
     start: Callable[[int], None],
     advance: Callable[[int], None],
 ) -> None:
@@ -270,7 +271,8 @@ async def _carry_out(
     steps = [*(Step(Action.UPDATE, path) for path in sorted(again)), *steps]
     report.unchanged -= len(again)
     start(len(steps))
-    await Apply(options.folder, target, state, report, advance).run(steps)
+    if steps:
+        await Apply(options.folder, target, state, report, advance, memory.is_up).run(steps)
     if report.stopped is None:
         may_delete = options.delete and not plan.gone
         report.waiting = list(await target.finish(delete=may_delete))

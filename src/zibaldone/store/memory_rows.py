@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from zibaldone.limits import MEMORY_LABELS_MAX
 from zibaldone.model.memory import (
     Entity,
     EpisodeHead,
@@ -52,7 +53,8 @@ def entities(selected: Iterable[Row]) -> dict[str, list[Entity]]:
 
 
 def nodes(group_id: str, selected: Iterable[Row]) -> list[Node]:
-    """One for each key, in the order of the rows; a row is a key with one of its labels."""
+    """One for each key, in the order of the rows; a row is a key with one of its labels, of which
+    the most frequent ones are kept."""
     found: dict[str, Node] = {}
     for key, name, label, count, since_us in selected:
         known = found.get(key)
@@ -63,7 +65,7 @@ def nodes(group_id: str, selected: Iterable[Row]) -> list[Node]:
                 group_id,
                 key,
                 known.name,
-                (*known.labels, label),
+                (*known.labels, label)[:MEMORY_LABELS_MAX],
                 min(known.since_us, since_us),
                 known.episodes + count,
             )

@@ -123,9 +123,17 @@ from zibaldone.access.principal import Tenant
 from zibaldone.errors import ZibaldoneError
 from zibaldone.model.chunk import ChunkChanges, ChunkView, StoredChunk
 from zibaldone.model.consult import Message, SentFile, Session, SessionKey, Spent
-from zibaldone.model.document import Document, DocumentHead, DocumentPart, Revision
+from zibaldone.model.document import (
+    Document,
+    DocumentFields,
+    DocumentHead,
+    DocumentPart,
+    FolderCount,
+    Revision,
+)
 from zibaldone.model.facets import Facets
 from zibaldone.model.job import Job, JobState, NewJob
+from zibaldone.model.link import Link, LinkedDocument, Links
 from zibaldone.model.memory import (
     Entity,
     Episode,
@@ -270,6 +278,19 @@ class DocumentReads(Protocol):
         """The same as a page that knows whether there is more, in one snapshot with the page."""
         ...
 
+    def folders(self, prefix: str, *, limit: int) -> list[FolderCount]:
+        """What live ids have between the prefix and their next slash, in byte order, counted.
+
+        It walks the index of ids once and reads no rows.
+        """
+        ...
+
+    def heads_here(
+        self, prefix: str, *, after: str | None = None, limit: int
+    ) -> list[DocumentHead]:
+        """Like `heads`, of the documents that have no slash after the prefix."""
+        ...
+
 
 class DocumentWrites(DocumentReads, Protocol):
     def insert(self, document: Document) -> Document:
@@ -285,7 +306,9 @@ class DocumentWrites(DocumentReads, Protocol):
     def replace(self, before: Document, after: Document) -> Document:
         """Make `after` current and keep `before` as a revision, body included.
 
-        Both have the same id; the storage key is that of `before`, and the result carries it.
+        The storage key is that of `before`, and the result carries it. Where `after` has another
+        id, the document has that from now on, with its history; Conflict: the id is taken, perhaps
+        by a deleted document.
         Conflict: the stored revision is not `before.revision` any more, or the namespace has no
         such document. Forbidden: it is outside the tenant's prefix. Deleting is a replacement by a
         document with `deleted_at_us`; its body and revisions stay. The vector status of `after` is
@@ -524,6 +547,28 @@ class MemoryReads(Protocol):
         self, group_id: str, entity_key: str, *, limit: int, until_us: int | None = None
     ) -> list[str]:
         """The last documents with facts whose subject is this entity, last first."""
+        ...
+
+
+class LinkReads(Protocol):
+    """Links between documents, and the names by which documents are linked to."""
+
+    def out(self, document: DocumentFields) -> list[Link]:
+        """The links of a document, in the order of its text."""
+        ...
+
+    def with_names(self, names: Iterable[str], *, limit: int) -> dict[str, list[LinkedDocument]]:
+        """The live documents that have these names, by name; of all together at most `limit`."""
+        ...
+
+    def pointing(self, links: Iterable[Link], *, limit: int) -> list[LinkedDocument]:
+        """The live documents that have one of these links, by id, at most `limit`."""
+        ...
+
+
+class LinkWrites(LinkReads, Protocol):
+    def put(self, document: Document, links: Links | None) -> None:
+        """Keep these in place of what was kept of the document. None: it was deleted."""
         ...
 
 
@@ -787,6 +832,8 @@ class Reader(Protocol):
     @property
     def memory(self) -> MemoryReads: ...
     @property
+    def links(self) -> LinkReads: ...
+    @property
     def sessions(self) -> SessionReads: ...
     @property
     def audit(self) -> AuditReads: ...
@@ -814,6 +861,8 @@ class Writer(Protocol):
     def pulled(self) -> PulledWrites: ...
     @property
     def memory(self) -> MemoryWrites: ...
+    @property
+    def links(self) -> LinkWrites: ...
     @property
     def sessions(self) -> SessionWrites: ...
     @property

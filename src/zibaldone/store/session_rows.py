@@ -10,7 +10,15 @@ import orjson
 
 from zibaldone.access.principal import Tenant
 from zibaldone.model.consult import Message, SentFile, Session, SessionKey, Usage
-from zibaldone.store.rows import TEXT_OR_NONE, Kinds, Row, dumps, loads, require
+from zibaldone.store.rows import (
+    TEXT_OR_NONE,
+    Kinds,
+    Row,
+    UnreadableRowError,
+    dumps,
+    loads,
+    require,
+)
 
 FOR_EVER_US = 2**62
 
@@ -96,9 +104,40 @@ def session_values(tenant: Tenant, session: Session) -> dict[str, Any]:
     )
 
 
-def sent(row: Row) -> tuple[str, SentFile]:
-    path, size, mtime_ns, digest = require(row, _SENT)
-    return path, SentFile(size, mtime_ns, digest)
+class Folders:
+    """The folders of a session's files, each stored once: the paths of a tree repeat them.
+
+    A file is stored as the number of its folder, a slash and its name.
+    """
+
+    def __init__(self, stored: bytes | None) -> None:
+        self._folders = [] if stored is None else list(unpack_paths(stored))
+        self._numbers = {folder: number for number, folder in enumerate(self._folders)}
+        self._stored_count = len(self._folders)
+
+    def short(self, path: str) -> str:
+        """As it is stored; a folder that is not known yet is added."""
+        cut = path.rfind("/") + 1
+        folder = path[:cut]
+        if folder not in self._numbers:
+            self._numbers[folder] = len(self._folders)
+            self._folders.append(folder)
+        return f"{self._numbers[folder]}/{path[cut:]}"
+
+    def sent(self, row: Row) -> tuple[str, SentFile]:
+        short, size, mtime_ns, digest = require(row, _SENT)
+        number, _, name = short.partition("/")
+        try:
+            folder = self._folders[int(number)]
+        except (ValueError, IndexError):
+            raise UnreadableRowError("a sent file has no folder") from None
+        return folder + name, SentFile(size, mtime_ns, digest)
+
+    @property
+    def to_store(self) -> bytes | None:
+        """None: there are no new ones."""
+        has_more = len(self._folders) > self._stored_count
+        return pack_paths(self._folders) if has_more else None
 
 
 def pack_message(message: Message) -> bytes:

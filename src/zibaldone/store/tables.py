@@ -165,7 +165,8 @@ TABLES: tuple[Table, ...] = (
         "session_key",
         "session_key:int namespace owner assistant session_id turns:int tokens:int "
         "input_tokens:int cached_tokens:int cache_write_tokens:int output_tokens:int "
-        "saved_tokens:int cost:float state created_at_us:int updated_at_us:int lease_owner "
+        "saved_tokens:int cost:float state sent_folders:bytes created_at_us:int updated_at_us:int "
+        "lease_owner "
         "leased_until_us:int",
         "session_key",
     ),
@@ -188,6 +189,11 @@ TABLES: tuple[Table, ...] = (
         "consult_spending",
         "namespace owner day",
         "namespace owner day:int tokens:int cost:float",
+    ),
+    _table(
+        "document_links",
+        "document_key kind target",
+        "document_key:int kind:int target namespace place:int",
     ),
     _table("usage", "namespace", "namespace documents:int revisions:int bytes:int"),
 )

@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from zibaldone.access.principal import Tenant
-from zibaldone.errors import Forbidden
+from zibaldone.errors import Conflict, Forbidden
+from zibaldone.limits import DOCUMENT_ID_BYTES_MAX
 from zibaldone.model.document import Document
 from zibaldone.text.normalize import prefix_end
+
+AFTER_EVERY_ID = "\U0010ffff" * DOCUMENT_ID_BYTES_MAX
+"""An upper bound where a prefix has none: no id is as long."""
 
 
 def tenant_values(tenant: Tenant) -> dict[str, Any]:
@@ -43,3 +47,7 @@ def require_visible(tenant: Tenant, document: Document) -> None:
             f"{document.document_id!r} is outside {tenant.prefix!r}.",
             allowed_prefix=tenant.prefix,
         )
+
+
+def id_is_taken(document_id: str) -> Conflict:
+    return Conflict(f"A document {document_id!r} exists already.", document_id=document_id)

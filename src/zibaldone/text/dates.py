@@ -24,9 +24,11 @@ _NUMBERS = {
     )
 } | {"a": 1, "an": 1, "a couple of": 2, "couple of": 2, "a few": 3, "few": 3, "several": 4}
 
-_MONTH = r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"  # noqa: E501
+_MONTH = r"(?P<month>jan(?:uary)?|feb(?:ruary)?|(?-i:Mar(?:ch)?)|apr(?:il)?|(?-i:May)|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"  # noqa: E501
 _NUMBER = r"(?P<number>\d{1,3}|a couple of|couple of|a few|few|several|an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)"  # noqa: E501
 _DAY_NAME = r"(?P<day>mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?"
+
+END_OF_TIME_US = 2**62
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -207,7 +209,9 @@ _READINGS: tuple[
     ),
     (_compiled(rf"{_MONTH},? (?P<year>\d{{4}})"), _month_of_year, False),
     (
-        _compiled(rf"(?:in|during|since|until|till|by|of|(?P<which>last|next|this)) {_MONTH}"),
+        _compiled(
+            rf"(?:in|during|since|until|till|by|of|(?P<which>last|next|this)) {_MONTH}(?!,? \d)"
+        ),
         _month_alone,
         True,
     ),

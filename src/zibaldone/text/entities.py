@@ -29,15 +29,20 @@ from zibaldone.model.memory import Entity
 from zibaldone.text.normalize import normal_form
 from zibaldone.text.words import STOP_WORDS
 
+SPEAKER = "Person"
+"""The label of who speaks in a message."""
+
 _FRONT_MATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)(?:\r?\n)---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 _WIKI_LINK = re.compile(
     r"\[\[([^\[\]|#\n]{1,120})(?:#[^\[\]|\n]{0,120})?(?:\|[^\[\]\n]{0,120})?\]\]"
 )
 _LINK = re.compile(r"(?<!!)\[([^\[\]\n]{1,120})\]\([^()\s]{1,500}\)")
 _QUOTED_CODE = re.compile(r"`([^`\n]{2,80})`")
+# Possessive: what follows a word that does not fit is not looked for inside of the word.
 _IDENTIFIER = re.compile(
-    r"(?<![\w./@-])(?:[A-Za-z]\w*_\w*\w|[a-z]+[a-z0-9]*[A-Z]\w*|[A-Za-z_]\w*(?:\.[A-Za-z_]\w+)+)(?:\(\))?"
-    r"(?![\w/@-])"
+    r"(?<![\w./@-])"
+    r"(?:(?=[A-Za-z]\w*_\w)\w++|[a-z][a-z0-9]*+[A-Z]\w*+|[A-Za-z_]\w*+(?:\.[A-Za-z_]\w++)+)"
+    r"(?:\(\))?(?![\w/@-])"
 )
 _UPPER = r"[^\W\d_a-z]"
 _NAME = re.compile(
@@ -49,7 +54,10 @@ _SPEAKER = re.compile(
     re.MULTILINE,
 )
 _THIRD_PERSON = re.compile(
-    r"(?:['\u2019]s\b|[ ](?:is|was|has|had|will|would|can|could|said|went|[a-z]{2,}(?:s|ed))\b)"
+    r"(?:['\u2019]s\b|[ ](?:is|was|has|had|will|would|can|could|no|now|also|never|always|said|went|"
+    r"wrote|met|got|made|took|gave|came|saw|told|left|found|felt|kept|knew|built|ran|began|bought|"
+    r"brought|chose|did|grew|held|led|lost|paid|sent|sold|spent|spoke|taught|thought|won|"
+    r"[a-z]{2,}(?:s|ed))\b)"
 )
 _STARTS = re.compile(r"(?:^|[.!?:…\"“(]|\n)[\s\"“'*_#>(-]*$")
 
@@ -79,9 +87,12 @@ def front_matter(text: str) -> tuple[Mapping[str, Any], int]:
         return {}, 0
     import yaml  # seldom needed
 
+    from zibaldone.text.frontmatter import PROBLEMS, check_events
+
     try:
+        check_events(match[1])
         values = yaml.load(match[1], Loader=_loader(yaml))  # noqa: S506 - a safe one
-    except (yaml.YAMLError, ValueError, RecursionError):
+    except PROBLEMS:
         return {}, 0
     if not isinstance(values, dict):
         return {}, 0
@@ -107,6 +118,8 @@ def entities_in(
     found: dict[str, Entity] = {}
     for written, label in _named(text, tags, values or {}, speakers):
         name = " ".join(written.split())
+        if "\x00" in name:  # front matter can spell it, the store cannot hold it
+            continue
         key = entity_key(name)
         if key and len(name) <= ENTITY_CHARS_MAX and key not in found:
             found[key] = Entity(key, name, label)
@@ -118,20 +131,20 @@ def entities_in(
 def _named(
     text: str, tags: Iterable[str], values: Mapping[str, Any], speakers: bool
 ) -> Iterator[tuple[str, str]]:
+    if speakers:
+        yield from ((match[1], SPEAKER) for match in _SPEAKER.finditer(text))
     yield from _of_values(values)
     yield from ((tag, "Tag") for tag in tags)
     yield from ((match[1], "Page") for match in _WIKI_LINK.finditer(text))
     yield from ((match[1], "Link") for match in _LINK.finditer(text))
     yield from ((match[1], "Code") for match in _QUOTED_CODE.finditer(text))
-    if speakers:
-        yield from ((match[1], "Person") for match in _SPEAKER.finditer(text))
     yield from ((match[0], "Code") for match in _IDENTIFIER.finditer(text))
     yield from ((name, "Name") for name in capitalised(text))
 
 
 def _of_values(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for key, value in list(values.items())[:ENTITIES_MAX]:
-        if key.casefold() in _SKIPPED_KEYS:
+        if key.casefold() in _SKIPPED_KEYS or len(key) > ENTITY_CHARS_MAX or "\x00" in key:
             continue
         label = (
             "Tag"

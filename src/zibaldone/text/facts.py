@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from zibaldone.limits import FACT_CHARS_MAX, FACTS_MAX, RELATION_CHARS_MAX
+from zibaldone.limits import ENTITY_CHARS_MAX, FACT_CHARS_MAX, FACTS_MAX, RELATION_CHARS_MAX
 from zibaldone.model.memory import Entity, Fact
 from zibaldone.text.dates import named_dates
 from zibaldone.text.entities import entity_key
@@ -84,7 +84,7 @@ def facts_in(
     for line in text.split("\n"):
         turn = _TURN.match(line) if is_message else None
         if turn is not None:
-            speaker = turn[1]
+            speaker = turn[1] if len(turn[1]) <= ENTITY_CHARS_MAX else ""
         for sentence in sentences(line if turn is None else line[turn.end() :]):
             fact = _fact(sentence[:FACT_CHARS_MAX], finder, speaker, valid_at_us)
             if fact is not None:

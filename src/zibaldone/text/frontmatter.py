@@ -27,7 +27,7 @@ _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\r\n|\n|\r|\Z)", re.MULTILINE)
 _KEY = re.compile(r"[ \t]*[\w\"'][\w \"'.-]*:(?:[ \t\r\n]|\Z)")
 
 # What PyYAML raises for a block that is not YAML, or has a tag whose value is not of its type.
-_PROBLEMS = (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
+PROBLEMS = (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def read_front_matter(text: str) -> FrontMatter:
         return FrontMatter(body=text, problem=f"The front matter {why}.")
     try:
         values = _values(text[opening.end() : closing.start()])
-    except _PROBLEMS as problem:
+    except PROBLEMS as problem:
         return FrontMatter(body=text, problem=f"The front matter {_reason(problem)}.")
     return FrontMatter(values=values, body=text[closing.end() :])
 
@@ -78,7 +78,7 @@ def _reason(problem: Exception) -> str:
 
 
 def _values(block: str) -> dict[str, Any]:
-    _check_events(block)
+    check_events(block)
     loaded = yaml.load(block, Loader=_Loader)  # noqa: S506 - made of PyYAML's safe loader
     if loaded is None:
         return {}
@@ -88,7 +88,7 @@ def _values(block: str) -> dict[str, Any]:
     return plain
 
 
-def _check_events(block: str) -> None:
+def check_events(block: str) -> None:
     """Refuse what would be expensive to build; looking at events builds nothing."""
     depth = aliases = 0
     for event in yaml.parse(block, Loader=_Loader):

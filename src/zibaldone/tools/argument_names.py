@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from typing import Any, get_args
 
 from pydantic import AliasChoices, BaseModel
+
+_NAME_CHARS_MAX = 64
+"""Of a wrong name that is compared with the right ones."""
 
 Place = tuple[str | int, ...]
 
@@ -18,6 +22,8 @@ Place = tuple[str | int, ...]
 @dataclass(frozen=True, slots=True)
 class Names:
     known: frozenset[str]
+    listed: tuple[str, ...]
+    """Those that a caller is told of, in their order."""
     nested: Mapping[str, Names]
     """Of the arguments that are objects with names of their own, or lists of such."""
 
@@ -33,7 +39,9 @@ def names_of(model: type[BaseModel]) -> Names:
         known |= names
         for inner in _models_in(info.annotation):
             nested |= dict.fromkeys(names, names_of(inner))
-    return Names(frozenset(known), nested)
+    listed = model.model_json_schema(by_alias=False).get("properties", {})
+    # Arguments that are words of Python (`return`) have an underscore in the model only.
+    return Names(frozenset(known), tuple(name.rstrip("_") for name in listed), nested)
 
 
 def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
@@ -56,3 +64,17 @@ def unknown_places(
             for number, item in enumerate(value):
                 if isinstance(item, dict):
                     yield from unknown_places(inner, item, (*place, name, number))
+
+
+def names_at(names: Names, place: Place) -> Names:
+    """The names that are known where a place is, of which the last part is a name."""
+    for part in place[:-1]:
+        if isinstance(part, str):
+            names = names.nested.get(part, names)
+    return names
+
+
+def nearest(names: Names, wrong: str) -> str | None:
+    """The name that was most likely meant; None: none is like it."""
+    found = get_close_matches(wrong[:_NAME_CHARS_MAX].lower(), names.listed, n=1, cutoff=0.6)
+    return found[0] if found else None

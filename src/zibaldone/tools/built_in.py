@@ -6,19 +6,22 @@ from zibaldone.tools.consult import files
 from zibaldone.tools.documents import (
     batch_read,
     delete_document,
+    document_links,
     get_document,
     get_document_for_rewrite,
     history,
     ingest_document,
     list_documents,
     patch_document,
+    recent_changes,
+    rename_document,
     search_knowledge,
     update_document,
     upload_document,
 )
 from zibaldone.tools.exchange import import_documents
 from zibaldone.tools.jobs import jobs
-from zibaldone.tools.memory import episodes
+from zibaldone.tools.memory import audit, episodes, recall
 from zibaldone.tools.memory import search as memory_search
 from zibaldone.tools.rag import (
     admin,
@@ -61,10 +64,14 @@ TOOLS: tuple[AnyTool, ...] = (
     episodes.DELETE,
     episodes.CLEAR,
     episodes.STATUS,
+    recall.TOOL,
     history.HISTORY,
     history.REVISION,
     history.DIFF,
     history.RESTORE,
+    recent_changes.TOOL,
+    rename_document.TOOL,
+    document_links.TOOL,
     index.REINDEX,
     index.AUDIT,
     index.CLEANUP,
@@ -77,6 +84,7 @@ TOOLS: tuple[AnyTool, ...] = (
     keys.LIST,
     keys.REVOKE,
     usage.TOOL,
+    audit.TOOL,
     sources.LIST,
     sources.SHOW,
     sources.SET,

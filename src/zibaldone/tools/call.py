@@ -6,10 +6,12 @@ MCP tools and resources, REST and the command line all call tools through `call_
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import re
 import time
 import types
-from collections.abc import Callable, Coroutine, Generator, Iterable
+from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from itertools import islice
 from typing import Any
 
@@ -23,17 +25,25 @@ from zibaldone.errors import (
     Forbidden,
     Internal,
     InvalidArgument,
+    NotFound,
     PayloadTooLarge,
     ZibaldoneError,
 )
 from zibaldone.jobs import manage
+from zibaldone.keep.nearest import near_paths, with_near_paths
 from zibaldone.keep.writing import end_if_cancelled
-from zibaldone.limits import DOCUMENT_ID_BYTES_MAX, ECHO_CHARS_MAX
+from zibaldone.limits import DOCUMENT_ID_BYTES_MAX, ECHO_CHARS_MAX, NEAR_PATHS_SECONDS_MAX
 from zibaldone.model.job import Job
 from zibaldone.text import normalize
 from zibaldone.tools import metrics
-from zibaldone.tools.argument_names import Place, names_of, unknown_places
-from zibaldone.tools.spec import A, AnyTool, Call, R, ToolSpec
+from zibaldone.tools.argument_names import (
+    Place,
+    names_at,
+    names_of,
+    nearest,
+    unknown_places,
+)
+from zibaldone.tools.spec import A, AnyTool, Arguments, Call, R, ToolSpec
 
 _log = logging.getLogger("zibaldone.tools")
 _audit = logging.getLogger("zibaldone.audit")
@@ -46,8 +56,14 @@ _PROBLEMS_MAX = 10
 
 _NESTED = (dict, list)
 
-_UNKNOWN_NAME = "Extra inputs are not permitted"
-"""Pydantic's words."""
+_UNKNOWN_NAME = "extra_forbidden"
+_NO_WHOLE_NUMBER = "int_type"
+"""Pydantic's words for what is wrong."""
+
+_WHOLE_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,18}\s*", re.ASCII)
+
+_MENDED_MAX = 100
+"""Numbers of one call that are read from text."""
 
 
 async def call_tool(
@@ -105,6 +121,9 @@ async def _run(
     except TimeoutError:
         outcome = DeadlineExceeded.code
         raise DeadlineExceeded(_too_slow(tool, seconds_max)) from None
+    except NotFound as error:
+        outcome = error.code
+        raise await _with_near_paths(call, error) from None
     except ZibaldoneError as error:
         outcome = error.code
         raise
@@ -123,6 +142,23 @@ async def _run(
         metrics.observe(tool.name, outcome, time.perf_counter() - started_s)
         if tool.effect != "read":
             _log_change(tool, call, arguments, outcome)
+
+
+async def _with_near_paths(call: Call, error: NotFound) -> NotFound:
+    """The error about a missing document, with the paths that may have been meant."""
+    missing = error.details.get("document_id")
+    if not isinstance(missing, str) or "near" in error.details:
+        return error
+    if "revision" in error.details:  # the document is there
+        return error
+    with contextlib.suppress(ZibaldoneError):
+        near = await call.runtime.store.read(
+            call.principal.tenant,
+            lambda reader: near_paths(reader, missing),
+            seconds_max=NEAR_PATHS_SECONDS_MAX,
+        )
+        return with_near_paths(error, near)
+    return error
 
 
 def _too_slow(tool: AnyTool, seconds_max: float) -> str:
@@ -204,12 +240,59 @@ def validate(model: type[A], arguments: dict[str, Any], *, strict: bool = True) 
     if _may_have_many_names(arguments):
         unknown = list(islice(unknown_places(names_of(model), arguments), _PROBLEMS_MAX))
         if len(unknown) == _PROBLEMS_MAX:
-            raise _invalid_argument((place, _UNKNOWN_NAME) for place in unknown)
+            raise _invalid_argument(model, ((place, _UNKNOWN_NAME, "") for place in unknown))
     try:
         return model.model_validate(arguments, strict=strict)
     except ValidationError as problem:
-        errors = problem.errors(include_url=False, include_input=False, include_context=False)
-        raise _invalid_argument((error["loc"], error["msg"]) for error in errors) from None
+        reasons = _reasons(problem)
+    if strict and (mended := _with_whole_numbers(arguments, reasons)) is not None:
+        try:
+            return model.model_validate(mended, strict=True)
+        except ValidationError as problem:
+            reasons = _reasons(problem)
+    raise _invalid_argument(model, reasons)
+
+
+_Reason = tuple[Place, str, str]
+"""Where, what kind of problem, and in words."""
+
+
+def _reasons(problem: ValidationError) -> list[_Reason]:
+    errors = problem.errors(include_url=False, include_input=False, include_context=False)
+    return [(error["loc"], error["type"], error["msg"]) for error in errors]
+
+
+def _with_whole_numbers(
+    arguments: dict[str, Any], reasons: Sequence[_Reason]
+) -> dict[str, Any] | None:
+    """The arguments with "5" and 5.0 as 5 where a whole number is wanted; None: there is none.
+
+    Models write numbers so. Anything else stays as it is, and is refused.
+    """
+    mended: Any = arguments
+    places = [place for place, kind, _ in reasons if kind == _NO_WHOLE_NUMBER]
+    for place in places[:_MENDED_MAX]:
+        mended = _mended(mended, place)
+    return None if mended is arguments else mended
+
+
+def _mended(value: Any, place: Place) -> Any:
+    """A copy with the number at the place, or the value itself if there is none."""
+    if not place:
+        if isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value):
+            return int(value)
+        return int(value) if isinstance(value, float) and value.is_integer() else value
+    key = place[0]
+    if not isinstance(value, _NESTED) or not (
+        key in value if isinstance(value, dict) else isinstance(key, int) and key < len(value)
+    ):
+        return value
+    inner = _mended(value[key], place[1:])  # type: ignore[index]
+    if inner is value[key]:  # type: ignore[index]
+        return value
+    copied = value.copy()
+    copied[key] = inner  # type: ignore[index]
+    return copied
 
 
 def _may_have_many_names(arguments: dict[str, Any]) -> bool:
@@ -222,15 +305,26 @@ def _may_have_many_names(arguments: dict[str, Any]) -> bool:
     return False
 
 
-def _invalid_argument(reasons: Iterable[tuple[Place, str]]) -> InvalidArgument:
-    problems = [
-        {"field": _field(place) or "arguments", "why": why}
-        for place, why in islice(reasons, _PROBLEMS_MAX)
-    ]
+def _invalid_argument(model: type[Arguments], reasons: Iterable[_Reason]) -> InvalidArgument:
+    problems = []
+    valid: tuple[str, ...] = ()
+    for place, kind, words in islice(reasons, _PROBLEMS_MAX):
+        why = words
+        if kind == _UNKNOWN_NAME:
+            names = names_at(names_of(model), place)
+            valid = valid or names.listed
+            meant = nearest(names, str(place[-1]))
+            why = "unknown argument" + ("" if meant is None else f"; did you mean {meant!r}?")
+        problems.append({"field": _field(place) or "arguments", "why": why})
     first = problems[0]
-    return InvalidArgument(
-        f"{first['field']}: {first['why']}", field=first["field"], problems=problems
-    )
+    details: dict[str, Any] = {"field": first["field"], "problems": problems}
+    message = f"{first['field']}: {first['why']}"
+    if valid:
+        details["valid"] = list(valid)
+        message += (
+            f" Valid: {', '.join(valid)}." if "?" in message else f". Valid: {', '.join(valid)}."
+        )
+    return InvalidArgument(message, **details)
 
 
 def _field(place: tuple[int | str, ...]) -> str:

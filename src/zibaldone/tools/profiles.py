@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,6 +20,16 @@ READONLY = (
 )
 GPT = (*READONLY, "upload_document", "update_document", "patch_document")
 FULL = (*GPT, "delete_document", "ingest_document")
+DESK = (
+    *FULL,
+    "recent_changes",
+    "document_history",
+    "document_revision",
+    "document_diff",
+    "restore_document",
+    "rename_document",
+    "document_links",
+)
 RAG = (
     "rag.search_fts",
     "rag.search_vector",
@@ -38,7 +48,11 @@ MEMORY = (
     "delete_episode",
     "clear_graph",
     "get_status",
+    "recall",
 )
+
+CONSULT = ("count_tokens", "cancel_job")
+"""What belongs to asking assistants, beside the tools that are made for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +70,23 @@ class Profile:
     accept, and append `/mcp` and `/health` to the address they are given."""
 
 
-def built_in(tools: Iterable[AnyTool]) -> tuple[Profile, ...]:
+def built_in(tools: Iterable[AnyTool], consult: Sequence[str] = ()) -> tuple[Profile, ...]:
+    """`consult`: the tools of assistants, which are there if the settings have one."""
     everything = tuple(tool.name for tool in tools if not tool.is_local)
-    return (
+    profiles: tuple[Profile, ...] = (
         Profile("mcp", "/mcp", FULL, is_main=True),
         Profile("readonly", "/mcp-readonly", READONLY),
         Profile("gpt", "/mcp-gpt", GPT),
         Profile("gpt-full", "/mcp-gpt-full", FULL, is_public=False),
         Profile("rag", "/mcp-rag", RAG),
+        Profile("desk", "/mcp-desk", DESK),
         Profile("memory", "/mcp-memory", MEMORY, is_like_graphiti=True),
         Profile("all", "/mcp-all", everything, spelling="underscores"),
     )
+    if consult:
+        more = tuple(name for name in CONSULT if name in everything)
+        profiles = (*profiles, Profile("consult", "/mcp-consult", (*consult, *more)))
+    return profiles
 
 
 def configured(defined: Mapping[str, object], taken: Iterable[Profile]) -> tuple[Profile, ...]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from zibaldone.limits import REVISION_MAX
 from zibaldone.tools.spec import AnyTool
 
 _TYPED_KEYS_MAX = 4
@@ -73,6 +74,7 @@ def _compacted(node: Any, definitions: dict[str, Any], *, drops_null: bool) -> A
         is_noise = (key == "title" and isinstance(value, str)) or (
             key == "default" and value in (None, "", [], {}, False)
         )
+        is_noise = is_noise or (key == "maximum" and value == REVISION_MAX)  # of any JSON number
         if key == "properties":
             # Arguments that are words of Python (`return`) have an underscore in the model only.
             result[key] = {

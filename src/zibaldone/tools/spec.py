@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from zibaldone.access.decide import require_document
 from zibaldone.access.principal import Effect, Principal
 from zibaldone.access.turns import TaskTurns, Turns
+from zibaldone.consult.turn import Consulting
 from zibaldone.embed.watched import Watched
 from zibaldone.find.query_vector import QueryVectors
 from zibaldone.index.worker import IndexWorker
@@ -94,6 +95,8 @@ class Runtime:
     """Where rows of sources go."""
     live: LiveSources | None = None
     """Follows sources that change."""
+    consulting: Consulting | None = None
+    """Takes turns with assistants; None where there are none."""
     long_answers: TaskTurns = field(default_factory=long_answer_turns)
     """Held by a call that reads whole documents, until its answer is sent."""
     sources: TaskTurns = field(default_factory=source_turns)
@@ -144,10 +147,12 @@ class Call:
         token = progress_token if isinstance(progress_token, str | int) else None
         return replace(self, notify=notify, progress_token=token)
 
-    async def progress(self, done: float, total: float, message: str) -> None:
-        """Report progress to a client that asked for it."""
+    async def progress(self, done: float, total: float | None, message: str) -> None:
+        """Report progress to a client that asked for it. `total` is None where it is not known."""
         if self.notify is not None and self.progress_token is not None:
-            params = {"progressToken": self.progress_token, "progress": done, "total": total}
+            params: dict[str, Any] = {"progressToken": self.progress_token, "progress": done}
+            if total is not None:
+                params["total"] = total
             await self.notify("notifications/progress", {**params, "message": message})
 
     async def begin_long_answer(self) -> None:

@@ -9,6 +9,7 @@ from zibaldone.errors import ZibaldoneError
 from zibaldone.jobs.schedule import Scheduler
 from zibaldone.jobs.supervisor import BackgroundTask, Supervisor
 from zibaldone.tools.spec import Runtime
+from zibaldone.wiring.consult import sweep_hosted
 
 _log = logging.getLogger("zibaldone.background")
 
@@ -30,6 +31,9 @@ def build_supervisor(runtime: Runtime) -> Supervisor:
         ]
     if runtime.live is not None:
         tasks.append(BackgroundTask("sources", runtime.live.run))
+    if any(assistant.hosted_store for assistant in runtime.assistants.values()):
+        sweep = partial(sweep_hosted, runtime.assistants)
+        tasks.append(BackgroundTask("hosted-stores", sweep, ends=True))
     if tasks:
         tasks.append(
             BackgroundTask("wake-ups", partial(runtime.store.listen, runtime.wake), ends=True)

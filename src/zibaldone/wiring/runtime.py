@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from zibaldone.consult.job import CONSULT, consult_kind
 from zibaldone.embed.open import EmbedderSettings, open_embedder
 from zibaldone.embed.port import Embedder
 from zibaldone.embed.watched import Watched
@@ -22,7 +23,8 @@ from zibaldone.pull.job import SYNC, sync_kind
 from zibaldone.pull.live import LiveSources
 from zibaldone.settings import Settings
 from zibaldone.store.open import mirrored, open_store, store_url
-from zibaldone.tools.spec import Runtime
+from zibaldone.tools.spec import Runtime, pack_turns
+from zibaldone.wiring.consult import answer_writer, build_consulting
 
 
 def build_runtime(settings: Settings) -> Runtime:
@@ -47,8 +49,15 @@ def build_runtime(settings: Settings) -> Runtime:
     kinds = {SYNC: sync_kind(store, pulled)}
     if index is not None:
         kinds[REINDEX] = reindex_kind(store, index)
+    consulting = None
+    counts, packs = Counts(settings.data / CACHE_FILE), pack_turns()
+    if assistants:
+        consulting = build_consulting(
+            store, limits, assistants, embedder, lambda: runtime, counts=counts, packs=packs
+        )
+        kinds[CONSULT] = consult_kind(consulting, answer_writer(lambda: runtime))
     jobs = JobRunner(store, kinds)
-    return Runtime(
+    runtime = Runtime(
         store=store,
         limits=limits,
         query_vectors=QueryVectors(embedder),
@@ -60,7 +69,9 @@ def build_runtime(settings: Settings) -> Runtime:
         pulled=pulled,
         live=LiveSources(store, os.environ, on_added=jobs.wake),
         assistants=assistants,
-        counts=Counts(settings.data / CACHE_FILE),
+        consulting=consulting,
+        counts=counts,
+        packs=packs,
         schedules=() if index is None else (reindex_schedule(),),
         fetcher=Fetcher(
             roots=settings.ingest_roots,
@@ -74,6 +85,7 @@ def build_runtime(settings: Settings) -> Runtime:
             seconds_max=limits.ingest_seconds_max,
         ),
     )
+    return runtime
 
 
 def chosen_embedder(settings: Settings) -> Embedder | None:

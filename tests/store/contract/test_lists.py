@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.store.kept import ACTOR, Kept
+from tests.store.kept import ACTOR, EVERYTHING, Kept
 from zibaldone.access.principal import Tenant
 from zibaldone.keep.create import NewDocument, create
 from zibaldone.store.port import Listing, Writer
@@ -180,3 +180,43 @@ def test_a_listing_made_of_heads_is_the_one_that_the_engine_makes(filled: Kept) 
     assert orjson.loads(plain.to_json()) == orjson.loads(made.to_json())
     assert (plain.count, plain.last_id, plain.has_more) == (made.count, made.last_id, made.has_more)
     assert (list(plain.heads), Listing((), has_more=False).last_id) == (list(made.heads), None)
+
+
+class TestLevels:
+    PATHS = ("a", "n/1", "n/2", "n/d/3", "n/d/e/4", "nb/5", "\u00fc/6", "z")
+
+    def test_folders_are_counted_in_byte_order(self, kept: Kept) -> None:
+        for path in (*self.PATHS, "gone/x"):
+            kept.create(path, "text")
+        kept.delete("gone/x")
+
+        def folders(
+            prefix: str, limit: int = 9, tenant: Tenant = EVERYTHING
+        ) -> list[tuple[str, int]]:
+            found = kept.read(lambda reader: reader.documents.folders(prefix, limit=limit), tenant)
+            return [(one.prefix, one.count) for one in found]
+
+        assert folders("") == [("n/", 4), ("nb/", 1), ("\u00fc/", 1)]
+        assert folders("", 2) == [("n/", 4), ("nb/", 1)]
+        assert folders("n") == [("n/", 4), ("nb/", 1)]
+        assert folders("n/") == [("n/d/", 2)]
+        assert folders("q/") == []
+        assert folders("", tenant=Tenant(EVERYTHING.namespace, "n/d/")) == [("n/", 2)]
+        assert folders("nb/", tenant=Tenant(EVERYTHING.namespace, "n/d/")) == []
+        assert folders("", tenant=Tenant("other")) == []
+
+    def test_documents_of_one_level_come_in_pages(self, kept: Kept) -> None:
+        for path in self.PATHS:
+            kept.create(path, "text")
+
+        def here(prefix: str, **more: Any) -> list[str]:
+            arguments = {"limit": 9, **more}
+            found = kept.read(lambda reader: reader.documents.heads_here(prefix, **arguments))
+            return [head.document_id for head in found]
+
+        assert here("") == ["a", "z"]
+        assert here("", limit=1) == ["a"]
+        assert here("", after="a") == ["z"]
+        assert here("n/") == ["n/1", "n/2"]
+        assert here("n/", after="n/1") == ["n/2"]
+        assert here("n") == []

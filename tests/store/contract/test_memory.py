@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from tests.store.kept import Kept
+from random import Random
+from string import ascii_letters
+
+import pytest
+
+from tests.store.kept import ACTOR, Kept
 from zibaldone.access.principal import Tenant
+from zibaldone.find.memory import names_in
+from zibaldone.keep import episodes
+from zibaldone.limits import MEMORY_LABELS_MAX
 from zibaldone.model.memory import Entity, Episode, Fact, node_id
 
 MINE, OTHER = Tenant(), Tenant("other")
@@ -126,3 +134,39 @@ def test_what_is_ended_outside_of_a_folder_is_not_told(kept: Kept) -> None:
     (seen,) = kept.read(lambda r: r.memory.facts_of([inside]), folder)
     assert (seen.invalid_at_us, seen.replaced_by) == (None, None)
     assert kept.read(lambda r: r.memory.around([inside]), folder)[inside].after == ()
+
+
+def test_a_name_that_cannot_be_stored_is_left_out(kept: Kept) -> None:
+    """Front matter can spell NUL, which PostgreSQL has no text for."""
+    body = '---\ntopics: ["a\\0b", "a\\0c", good]\n"of\\0x": bad\n---\ntext'
+    document = kept.create("memory/g/nul", body)
+    found = kept.read(lambda r: r.memory.entities_of([document.document_id]))
+    assert [entity.name for entity in found[document.document_id]] == ["good"]
+    assert kept.read(lambda r: r.memory.nodes("g", names_in("a\0b good")))[0].name == "good"
+
+
+def test_a_speaker_with_a_name_of_pages_is_nobody(kept: Kept) -> None:
+    """It was stored with each of its sentences, and PostgreSQL has no index for it."""
+    name = "".join(Random(1).choices(ascii_letters, k=12_000))
+    body = f"A{name}: I met Ada Lovelace.\n" + "We met Charles Babbage.\n" * 300
+    document = kept.create("memory/g/speaker", body, metadata={"source": "message"})
+    facts = kept.read(lambda r: r.memory.facts_of([document.document_id]))
+    assert sum(len(stored.fact.text) for stored in facts) < len(body)
+
+
+def test_labels_of_a_node_are_few(kept: Kept) -> None:
+    for number in range(MEMORY_LABELS_MAX + 5):
+        kept.create(f"memory/g/{number}", f"---\nlabel{number}: Ada\n---\ntext")
+    (node,) = kept.read(lambda r: r.memory.nodes("g", ["ada"]))
+    assert len(node.labels) == MEMORY_LABELS_MAX
+    assert node.episodes == MEMORY_LABELS_MAX + 5
+
+
+def test_deleting_a_group_takes_several_transactions(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(episodes, "MEMORY_CLEAR_CHARS", 1_000)
+    for number in range(3):
+        kept.create(f"memory/g/{number}", "word " * 200)
+    counts = [kept.write(lambda w: episodes.delete_in_groups(w, ["g"], ACTOR)) for _ in range(4)]
+    assert counts == [1, 1, 1, 0]

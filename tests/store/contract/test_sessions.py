@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.store.backends import Backend
 from tests.store.kept import EVERYTHING, Kept
 from zibaldone.access.principal import Tenant
 from zibaldone.model.consult import (
@@ -109,6 +110,32 @@ def test_sent_files_are_changed_and_removed_one_by_one(kept: Kept) -> None:
     kept.write(lambda w: w.sessions.put_sent(KEY, {}))
     kept.write(lambda w: w.sessions.remove_sent(KEY, []))
     assert kept.read(lambda r: r.sessions.sent(KEY)) == {"p/a.py": SentFile(9, 9)}
+
+
+@pytest.mark.requirement("SI-24", "SI-37")
+def test_a_session_with_2000_files_takes_less_than_100_kb(kept: Kept, backend: Backend) -> None:
+    """The list and what was sent, for paths as long as those of installed packages: 50 to 65."""
+    paths = [
+        f"site-packages/package_{n % 40:02}/resources/beta/threads_{n % 90:02}/module_{n:04}.py"
+        for n in range(2_000)
+    ]
+    sent = {
+        path: SentFile(3_000 + n, 1_763_000_000_123_456_789 + n) for n, path in enumerate(paths)
+    }
+
+    def work(writer: Writer) -> None:
+        writer.sessions.put(session())
+        writer.sessions.put_stable(KEY, paths, 6)
+        writer.sessions.put_sent(KEY, sent)
+
+    kept.write(work)
+    assert kept.read(lambda r: r.sessions.sent(KEY)) == sent
+    assert kept.read(lambda r: r.sessions.stable(KEY)) == tuple(paths)
+    ((lists,),) = backend.query("SELECT sum(length(inline_paths)) FROM stable_inline_lists")
+    ((folders,),) = backend.query("SELECT sum(length(sent_folders)) FROM consult_sessions")
+    ((files,),) = backend.query("SELECT sum(length(file_path) + 16) FROM sent_files")
+    assert lists < 50_000
+    assert lists + folders + files < 100_000
 
 
 def test_a_removed_session_leaves_nothing(kept: Kept) -> None:

@@ -125,7 +125,14 @@ def test_the_looks_cover_every_read_of_the_port() -> None:
     # remembered of the rows pulled from them, belong to a namespace as a whole, sessions to a key,
     # and episodes have a folder of their own: test_sources.py, test_sessions.py and test_memory.py
     # look at them from outside.
-    assert protocols.keys() == parts - {"api_keys", "within", "pulled", "sessions", "memory"}
+    assert protocols.keys() == parts - {
+        "api_keys",
+        "within",
+        "pulled",
+        "sessions",
+        "memory",
+        "links",
+    }
     offered = {
         f"{part}.{method}"
         for part, protocol in protocols.items()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import httpx2 as httpx
 import pytest
 
+from tests.drivers.mcp import Mcp
 from tests.drivers.server import Server
 from tests.drivers.urls import at, refusal
 
@@ -224,3 +227,56 @@ def test_a_body_that_repeats_itself_is_searched_in_linear_time(shared_server: Se
         at("patch/periodic"), json={"old_str": "a" * 1_000_000, "new_str": "b"}
     )
     assert refusal(answer, 409, "AMBIGUOUS")["count"] == 2
+
+
+class TestAppendingAndPrepending:
+    @pytest.mark.parametrize(
+        ("body", "edit", "expected"),
+        [
+            ("one", {"append": "two"}, "one\ntwo"),
+            ("one\n", {"append": "two\n"}, "one\ntwo\n"),
+            ("one", {"append": "\n\ntwo"}, "one\n\ntwo"),
+            ("", {"append": "two"}, "two"),
+            ("one", {"prepend": "zero"}, "zero\none"),
+            ("one", {"prepend": "zero", "append": "two"}, "zero\none\ntwo"),
+            ("one", {"old_str": "one", "new_str": "1", "append": "two"}, "1\ntwo"),
+            (
+                "one",
+                {"replacements": [{"old_str": "one", "new_str": "1"}], "prepend": "0\n"},
+                "0\n1",
+            ),
+            ("one " * 30_000, {"append": "two"}, "one " * 30_000 + "\ntwo"),
+        ],
+    )
+    def test_on_a_line_of_its_own(
+        self, shared_server: Server, body: str, edit: dict[str, Any], expected: str
+    ) -> None:
+        path = "patch/ends"
+        mcp = Mcp(shared_server.client)
+        mcp.call("upload_document", path=path, content=body, title="t", upsert=True)
+        before = mcp.call("get_document_for_rewrite", path=path)["revision"]
+        answer = mcp.call("patch_document", path=path, **edit)
+        assert answer["replaced"] == int("old_str" in str(edit))
+        after = mcp.call("get_document_for_rewrite", path=path)
+        assert after["content"] == expected
+        assert after["revision"] == before + 1
+
+    def test_the_revision_counts_and_the_size_is_bounded(self, shared_server: Server) -> None:
+        mcp = Mcp(shared_server.client)
+        mcp.call("upload_document", path="patch/bound", content="one", upsert=True)
+        error = mcp.failure(
+            "patch_document", path="patch/bound", append="x", last_known_revision=999
+        )
+        assert error["code"] == "CONFLICT"
+        assert mcp.failure("patch_document", path="patch/bound")["code"] == "INVALID_ARGUMENT"
+        assert (
+            "There is no document"
+            in mcp.failure("patch_document", path="no/1", append="x")["message"]
+        )
+
+    def test_rest_too(self, shared_server: Server) -> None:
+        shared_server.create("patch/rest", "one")
+        client = shared_server.client
+        answer = client.patch("/documents/patch/rest", json={"append": "two"})
+        assert answer.status_code == 200, answer.text
+        assert client.get("/documents/patch/rest").json()["content"] == "one\ntwo"

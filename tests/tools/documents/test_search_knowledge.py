@@ -95,7 +95,7 @@ def test_every_profile_searches_alike(server: Server, tools: Mcp, path: str) -> 
 
 def test_the_shape_of_an_answer(tools: Mcp) -> None:
     answer = tools.call("search_knowledge", query="sextant")
-    assert {*answer} == {"results", "count", "truncated"}
+    assert {*answer} == {"results", "count", "truncated", "read_on"}
     assert answer["count"] == len(answer["results"])
     for hit in answer["results"]:
         assert {*hit} == {"document_id", "title", "score", "passages"}
@@ -170,7 +170,7 @@ def test_a_cut_answer_says_so(server: Server, tools: Mcp) -> None:
     assert answer["truncated"] is False
 
 
-@pytest.mark.parametrize("limit", [0, -1, 51, "10", 1.5, None])
+@pytest.mark.parametrize("limit", [0, -1, 51, "ten", 1.5, None])
 def test_a_wrong_limit_is_refused(tools: Mcp, limit: Any) -> None:
     failure = tools.failure("search_knowledge", query="a", limit=limit)
     assert failure["code"] == "INVALID_ARGUMENT"

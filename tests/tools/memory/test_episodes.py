@@ -20,6 +20,7 @@ NAMES = [
     "delete_episode",
     "clear_graph",
     "get_status",
+    "recall",
 ]
 
 

@@ -84,7 +84,7 @@ def test_the_keys_of_a_hybrid_answer_in_each_mode(tools: Mcp, mode: str) -> None
         {"fuse": {"w_vec": "1"}},
         {"fuse": {"unknown": 1}},
         {"fts_then_vec": {"candidates_k": 0}},
-        {"fts_then_vec": {"rerank_k": "5"}},
+        {"fts_then_vec": {"rerank_k": "five"}},
         {"fts_then_vec": {"vec_metric": "euclid"}},
         {"convex": {"w_vec": 1.1}},
         {"fuse": []},

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from zibaldone.access.principal import Tenant
 from zibaldone.errors import Conflict
-from zibaldone.model.document import Document, DocumentHead, DocumentPart, Revision
+from zibaldone.model.document import Document, DocumentHead, DocumentPart, FolderCount, Revision
 from zibaldone.model.facets import Facets
 from zibaldone.store import rows, statements
 from zibaldone.store.port import Listing
@@ -15,7 +15,13 @@ from zibaldone.store.postgres.connection import Transaction
 from zibaldone.store.postgres.locks import lock_id, lock_source
 from zibaldone.store.postgres.usage import add_usage
 from zibaldone.store.quotas import Quotas, revision_bytes, text_bytes
-from zibaldone.store.tenants import require_visible, tenant_values, visible_range
+from zibaldone.store.tenants import (
+    AFTER_EVERY_ID,
+    id_is_taken,
+    require_visible,
+    tenant_values,
+    visible_range,
+)
 
 _SQL = statements.load("zibaldone.store.postgres", "documents.sql")
 _REVISIONS = statements.load("zibaldone.store.postgres", "revisions.sql")
@@ -70,6 +76,38 @@ class Documents:
         heads = self.heads(prefix, after=after, offset=offset, limit=limit + 1)
         return Listing(heads[:limit], has_more=bool(limit) and len(heads) > limit)
 
+    def folders(self, prefix: str, *, limit: int) -> list[FolderCount]:
+        values = self._level(prefix)
+        if values is None:
+            return []
+        selected = self._transaction.execute(_SQL["folders"], {**values, "limit": limit})
+        return [FolderCount(*rows.require(row, (str, int))) for row in selected]
+
+    def heads_here(
+        self, prefix: str, *, after: str | None = None, limit: int
+    ) -> list[DocumentHead]:
+        values = self._level(prefix)
+        if values is None:
+            return []
+        # No id holds a NUL in the embedded engine, nor a character below U+0001 in the other.
+        if after is not None:
+            values["start"] = max(values["start"], after + "\x01")
+        selected = self._transaction.execute(_SQL["heads_here"], {**values, "limit": limit})
+        return [rows.head(row) for row in selected]
+
+    def _level(self, prefix: str) -> dict[str, Any] | None:
+        """The range of a prefix, and how many characters it has."""
+        visible = visible_range(self._tenant, prefix)
+        if visible is None:
+            return None
+        start, end = visible
+        return {
+            "namespace": self._tenant.namespace,
+            "start": start,
+            "end": AFTER_EVERY_ID if end is None else end,
+            "depth": len(prefix),
+        }
+
     def _place(self, prefix: str, after: str | None, offset: int) -> _Place | None:
         """Where a page starts and the list ends; None where it has nothing to show."""
         visible = visible_range(self._tenant, prefix)
@@ -111,6 +149,7 @@ class Documents:
 
     def replace(self, before: Document, after: Document) -> Document:
         require_visible(self._tenant, before)
+        require_visible(self._tenant, after)
         namespace = self._tenant.namespace
         key = before.storage_key
         values = {
@@ -119,6 +158,8 @@ class Documents:
             "namespace": namespace,
             "replaced_revision": before.revision,
         }
+        if after.document_id != before.document_id:
+            self._rename(values)
         if self._store("replace", values) is None:
             raise Conflict(
                 f"{before.document_id!r} is no longer at revision {before.revision}.",
@@ -161,6 +202,14 @@ class Documents:
             size_bytes=size_bytes,
             frees=frees,
         )
+
+    def _rename(self, values: dict[str, Any]) -> None:
+        lock_id(self._transaction, self._tenant, values["document_id"])
+        named = {name: values[name] for name in ("namespace", "document_id")}
+        if self._transaction.value(_SQL["is_taken"], {**tenant_values(self._tenant), **named}):
+            raise id_is_taken(values["document_id"])
+        renamed = {**named, "document_key": values["document_key"]}
+        self._transaction.defer(_SQL["rename"], renamed)
 
     def put_facets(self, document: Document, facets: Facets | None) -> None:
         place = {

@@ -44,8 +44,9 @@ class Sessions:
         return None if row is None else stored.unpack_paths(row[0])
 
     def sent(self, key: SessionKey) -> dict[str, SentFile]:
+        folders = self._folders(key)
         selected = self._transaction.execute(_SQL["sent"], stored.key_values(self._tenant, key))
-        return dict(map(stored.sent, selected))
+        return dict(map(folders.sent, selected))
 
     def spent(self, owner: str, day: int) -> Spent:
         values = {"namespace": self._tenant.namespace, "owner": owner, "day": day}
@@ -70,18 +71,23 @@ class Sessions:
         self._transaction.defer(_SQL["put_stable"], values)
 
     def put_sent(self, key: SessionKey, files: Mapping[str, SentFile]) -> None:
+        folders = self._folders(key)
         values = stored.key_values(
             self._tenant,
             key,
-            paths=list(files),
+            paths=[*map(folders.short, files)],
             sizes=[file.size for file in files.values()],
             mtimes=[file.mtime_ns for file in files.values()],
             digests=[file.digest for file in files.values()],
         )
         self._transaction.defer(_SQL["put_sent"], values)
+        if (packed := folders.to_store) is not None:
+            values = stored.key_values(self._tenant, key, folders=packed)
+            self._transaction.defer(_SQL["put_folders"], values)
 
     def remove_sent(self, key: SessionKey, paths: Iterable[str]) -> None:
-        values = stored.key_values(self._tenant, key, paths=list(paths))
+        folders = self._folders(key)
+        values = stored.key_values(self._tenant, key, paths=[*map(folders.short, paths)])
         self._transaction.defer(_SQL["remove_sent"], values)
 
     def remove(self, key: SessionKey) -> bool:
@@ -109,3 +115,7 @@ class Sessions:
         self._transaction.defer(
             _SQL["spend"], {**values, "tokens": spent.tokens, "cost": spent.cost}
         )
+
+    def _folders(self, key: SessionKey) -> stored.Folders:
+        row = self._transaction.row(_SQL["folders"], stored.key_values(self._tenant, key))
+        return stored.Folders(None if row is None else row[0])

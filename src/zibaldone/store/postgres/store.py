@@ -25,6 +25,7 @@ from zibaldone.store.postgres.fold import Folding
 from zibaldone.store.postgres.jobs import Jobs, Queue
 from zibaldone.store.postgres.journal import Audit
 from zibaldone.store.postgres.lexical import Lexical
+from zibaldone.store.postgres.links import DocumentLinks
 from zibaldone.store.postgres.memory import Memory
 from zibaldone.store.postgres.probe import ProbeThread
 from zibaldone.store.postgres.pulled import Pulled
@@ -98,6 +99,10 @@ class Session:
     @cached_property
     def memory(self) -> Memory:
         return Memory(self._transaction, self._tenant)
+
+    @cached_property
+    def links(self) -> DocumentLinks:
+        return DocumentLinks(self._transaction, self._tenant)
 
     @cached_property
     def sessions(self) -> Sessions:

@@ -14,6 +14,7 @@ from zibaldone.store.port import (
     DocumentReads,
     JobReads,
     LexicalReads,
+    LinkReads,
     MemoryReads,
     ProbeResult,
     PulledReads,
@@ -78,6 +79,10 @@ class MirroredReader:
     @property
     def memory(self) -> MemoryReads:
         return self._own.memory
+
+    @property
+    def links(self) -> LinkReads:
+        return self._own.links
 
     @property
     def sessions(self) -> SessionReads:

@@ -10,7 +10,7 @@ import apsw
 
 from zibaldone.access.principal import Tenant
 from zibaldone.errors import Conflict
-from zibaldone.model.document import Document, DocumentHead, DocumentPart, Revision
+from zibaldone.model.document import Document, DocumentHead, DocumentPart, FolderCount, Revision
 from zibaldone.model.facets import Facets
 from zibaldone.store import rows, statements
 from zibaldone.store.port import Listing
@@ -19,7 +19,13 @@ from zibaldone.store.rows import UnreadableRowError
 from zibaldone.store.sqlite.faults import extended_code
 from zibaldone.store.sqlite.listing import listing
 from zibaldone.store.sqlite.usage import add_usage
-from zibaldone.store.tenants import require_visible, tenant_values, visible_range
+from zibaldone.store.tenants import (
+    AFTER_EVERY_ID,
+    id_is_taken,
+    require_visible,
+    tenant_values,
+    visible_range,
+)
 
 _SQL = statements.load("zibaldone.store.sqlite", "documents.sql")
 _REVISIONS = statements.load("zibaldone.store.sqlite", "revisions.sql")
@@ -105,6 +111,38 @@ class Documents:
             raise UnreadableRowError(str(problem)) from problem
         return listing(row)
 
+    def folders(self, prefix: str, *, limit: int) -> list[FolderCount]:
+        values = self._level(prefix)
+        if values is None:
+            return []
+        selected = self._raw.execute(_SQL["folders"], {**values, "limit": limit})
+        return [FolderCount(*rows.require(row, (str, int))) for row in selected]
+
+    def heads_here(
+        self, prefix: str, *, after: str | None = None, limit: int
+    ) -> list[DocumentHead]:
+        values = self._level(prefix)
+        if values is None:
+            return []
+        # No id holds a NUL in the embedded engine, nor a character below U+0001 in the other.
+        if after is not None:
+            values["start"] = max(values["start"], after + "\x01")
+        selected = self._raw.execute(_SQL["heads_here"], {**values, "limit": limit})
+        return [rows.head(row) for row in selected]
+
+    def _level(self, prefix: str) -> dict[str, Any] | None:
+        """The range of a prefix, and how many characters it has."""
+        visible = visible_range(self._tenant, prefix)
+        if visible is None:
+            return None
+        start, end = visible
+        return {
+            "namespace": self._tenant.namespace,
+            "start": start,
+            "end": AFTER_EVERY_ID if end is None else end,
+            "depth": len(prefix),
+        }
+
     def _place(self, prefix: str, after: str | None, offset: int) -> _Place | None:
         """Where a page starts and the list ends; None where it has nothing to show."""
         bounds = self._bounds(prefix)
@@ -159,6 +197,7 @@ class Documents:
 
     def replace(self, before: Document, after: Document) -> Document:
         require_visible(self._tenant, before)
+        require_visible(self._tenant, after)
         key = before.storage_key
         values = {
             **rows.document_values(after),
@@ -166,6 +205,8 @@ class Documents:
             "namespace": self._tenant.namespace,
             "replaced_revision": before.revision,
         }
+        if after.document_id != before.document_id:
+            self._rename(values)
         del values["document_id"]
         if self._raw.execute(_SQL["replace"], values).get is None:
             raise Conflict(
@@ -188,6 +229,12 @@ class Documents:
             frees=not after.is_live,
         )
         return replace(after, storage_key=key)
+
+    def _rename(self, values: dict[str, Any]) -> None:
+        named = {name: values[name] for name in ("namespace", "document_id")}
+        if self._raw.execute(_SQL["is_taken"], {**tenant_values(self._tenant), **named}).get:
+            raise id_is_taken(values["document_id"])
+        self._raw.execute(_SQL["rename"], {**named, "document_key": values["document_key"]})
 
     def put_facets(self, document: Document, facets: Facets | None) -> None:
         key = rows.storage_key(document)

@@ -302,6 +302,7 @@ CREATE TABLE consult_sessions (
     saved_tokens    INTEGER NOT NULL DEFAULT 0,
     cost            REAL NOT NULL DEFAULT 0,
     state           TEXT NOT NULL DEFAULT '{}',
+    sent_folders    BLOB,             -- of the files in sent_files: a JSON array, compressed
     created_at_us   INTEGER NOT NULL,
     updated_at_us   INTEGER NOT NULL,
     lease_owner     TEXT,             -- of the turn that runs
@@ -328,7 +329,7 @@ CREATE TABLE stable_inline_lists (
 
 CREATE TABLE sent_files (
     session_key INTEGER NOT NULL,
-    file_path   TEXT NOT NULL,
+    file_path   TEXT NOT NULL,       -- number of its folder in sent_folders, slash, name
     last_size   INTEGER NOT NULL,
     last_mtime  INTEGER NOT NULL,    -- nanoseconds
     digest      TEXT,
@@ -394,3 +395,14 @@ CREATE INDEX memory_facts_by_object
 CREATE INDEX memory_facts_by_slot
     ON memory_facts (namespace, group_id, subject, slot, valid_at_us, document_key)
     WHERE slot <> '';
+
+CREATE TABLE document_links (
+    document_key INTEGER NOT NULL REFERENCES documents (document_key),
+    kind         INTEGER NOT NULL CHECK (kind BETWEEN 0 AND 2),
+    target       TEXT NOT NULL,
+    namespace    TEXT NOT NULL,
+    place        INTEGER NOT NULL,
+    PRIMARY KEY (document_key, kind, target)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX document_links_by_target ON document_links (namespace, kind, target, document_key);

@@ -45,8 +45,9 @@ class Sessions:
         return None if row is None else stored.unpack_paths(row[0])
 
     def sent(self, key: SessionKey) -> dict[str, SentFile]:
+        folders = self._folders(key)
         selected = self._raw.execute(_SQL["sent"], stored.key_values(self._tenant, key))
-        return dict(map(stored.sent, selected))
+        return dict(map(folders.sent, selected))
 
     def spent(self, owner: str, day: int) -> Spent:
         values = {"namespace": self._tenant.namespace, "owner": owner, "day": day}
@@ -78,13 +79,14 @@ class Sessions:
         self._raw.execute(_SQL["put_stable"], values)
 
     def put_sent(self, key: SessionKey, files: Mapping[str, SentFile]) -> None:
+        folders = self._folders(key)
         self._raw.executemany(
             _SQL["put_sent"],
             [
                 stored.key_values(
                     self._tenant,
                     key,
-                    file_path=path,
+                    file_path=folders.short(path),
                     last_size=file.size,
                     last_mtime=file.mtime_ns,
                     digest=file.digest,
@@ -92,9 +94,13 @@ class Sessions:
                 for path, file in files.items()
             ],
         )
+        if (packed := folders.to_store) is not None:
+            values = stored.key_values(self._tenant, key, folders=packed)
+            self._raw.execute(_SQL["put_folders"], values)
 
     def remove_sent(self, key: SessionKey, paths: Iterable[str]) -> None:
-        values = stored.key_values(self._tenant, key, paths=dumps(list(paths)))
+        folders = self._folders(key)
+        values = stored.key_values(self._tenant, key, paths=dumps([*map(folders.short, paths)]))
         self._raw.execute(_SQL["remove_sent"], values)
 
     def remove(self, key: SessionKey) -> bool:
@@ -117,3 +123,7 @@ class Sessions:
     def spend(self, owner: str, day: int, spent: Spent) -> None:
         values = {"namespace": self._tenant.namespace, "owner": owner, "day": day}
         self._raw.execute(_SQL["spend"], {**values, "tokens": spent.tokens, "cost": spent.cost})
+
+    def _folders(self, key: SessionKey) -> stored.Folders:
+        row = self._raw.execute(_SQL["folders"], stored.key_values(self._tenant, key)).fetchone()
+        return stored.Folders(None if row is None else row[0])

@@ -25,6 +25,7 @@ from zibaldone.store.sqlite.documents import Documents, Revisions
 from zibaldone.store.sqlite.jobs import Jobs, Queue
 from zibaldone.store.sqlite.journal import Audit
 from zibaldone.store.sqlite.lexical import Lexical
+from zibaldone.store.sqlite.links import DocumentLinks
 from zibaldone.store.sqlite.memory import Memory
 from zibaldone.store.sqlite.place import description_of
 from zibaldone.store.sqlite.probe import ProbeThread
@@ -100,6 +101,10 @@ class Session:
     @cached_property
     def memory(self) -> Memory:
         return Memory(self._raw, self._tenant)
+
+    @cached_property
+    def links(self) -> DocumentLinks:
+        return DocumentLinks(self._raw, self._tenant)
 
     @cached_property
     def sessions(self) -> Sessions:

@@ -7,7 +7,8 @@ from typing import Any, Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from zibaldone.errors import ResponseTooLarge, ZibaldoneError
+from zibaldone.errors import NotFound, ResponseTooLarge, ZibaldoneError
+from zibaldone.keep.nearest import near_paths, with_near_paths
 from zibaldone.keep.reads import preview, whole
 from zibaldone.limits import BATCH_PATHS_MAX
 from zibaldone.store.port import Reader
@@ -15,6 +16,9 @@ from zibaldone.text import normalize
 from zibaldone.tools.answer import text_bytes
 from zibaldone.tools.documents.fields import WholeDocument, document_info
 from zibaldone.tools.spec import Arguments, Call, ToolSpec
+
+_LOOKED_NEAR_MAX = 3
+"""Missing documents of one call for which near paths are looked for."""
 
 
 class BatchRead(Arguments):
@@ -54,10 +58,14 @@ async def handle(call: Call, given: BatchRead) -> Batch:
         items: list[ItemRead | ItemFailed] = []
         left_bytes = bytes_max
         is_cut = False
+        looked_near = 0
         for path in given.paths:
             try:
                 item, size_bytes = _item(reader, path, given.full, left_bytes)
             except ZibaldoneError as error:
+                if isinstance(error, NotFound) and looked_near < _LOOKED_NEAR_MAX:
+                    looked_near += 1
+                    error = _with_near_paths(reader, error)
                 items.append({"path": path, "status": "error", "error": _item_error(error)})
                 is_cut = is_cut or isinstance(error, ResponseTooLarge)
                 continue
@@ -67,6 +75,13 @@ async def handle(call: Call, given: BatchRead) -> Batch:
         return {"items": items, "count": len(items), "truncated": is_cut}
 
     return await call.read_texts(read_all, _chars)
+
+
+def _with_near_paths(reader: Reader, error: NotFound) -> NotFound:
+    missing = error.details.get("document_id")
+    if not isinstance(missing, str):
+        return error
+    return with_near_paths(error, near_paths(reader, missing))
 
 
 def _chars(batch: Batch) -> int:

@@ -16,7 +16,7 @@ DocumentPath = Annotated[
     str,
     Field(
         validation_alias=AliasChoices("path", "document_id"),
-        description="Document path, e.g. 'notes/deploy.md'",
+        description="e.g. 'notes/deploy.md'",
     ),
 ]
 Mime = Annotated[str | None, Field(max_length=128, pattern=r"^[\w.+-]+/[\w.+-]+$")]
@@ -26,7 +26,7 @@ LastKnownRevision = Annotated[
     Field(
         ge=0,
         le=REVISION_MAX,
-        description="Refuse with CONFLICT unless the document is at this revision",
+        description="CONFLICT unless the document is at this revision",
     ),
 ]
 
@@ -58,7 +58,7 @@ class Written(TypedDict):
     """The answer to a write."""
 
     id: str
-    status: Literal["created", "updated", "patched", "deleted", "restored"]
+    status: Literal["created", "updated", "patched", "deleted", "restored", "renamed"]
     revision: int
 
 

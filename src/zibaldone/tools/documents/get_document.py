@@ -24,7 +24,10 @@ class GetDocument(Arguments):
 
 class PartExtras(TypedDict, total=False):
     next_line: int
+    """from_line of what follows."""
     next_char: int
+    """from_char of what follows."""
+    read_on: str
     related: list[Related]
 
 
@@ -46,6 +49,10 @@ async def handle(call: Call, given: GetDocument) -> DocumentPart:
         extras["next_line"] = part.next_line
     if part.next_char is not None:
         extras["next_char"] = part.next_char
+    if part.next_line is not None:
+        extras["read_on"] = f"get_document with from_line {part.next_line}"
+    elif part.next_char is not None:
+        extras["read_on"] = f"get_document with from_char {part.next_char}"
     if given.related:
         extras["related"] = await store.read(tenant, lambda reader: related(reader, document))
     return {

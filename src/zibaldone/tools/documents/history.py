@@ -1,6 +1,6 @@
 """document_history, document_revision, document_diff, restore_document: earlier revisions.
 
-On no smaller MCP profile; /mcp-all, REST and the command line offer them.
+/mcp-desk, /mcp-all, REST and the command line offer them.
 """
 
 from __future__ import annotations

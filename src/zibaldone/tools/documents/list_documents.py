@@ -10,7 +10,7 @@ from pydantic.json_schema import SkipJsonSchema
 from typing_extensions import TypedDict
 
 from zibaldone.errors import InvalidArgument
-from zibaldone.keep.reads import list_page
+from zibaldone.keep.reads import list_level, list_page
 from zibaldone.limits import LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX, LIST_OFFSET_MAX
 from zibaldone.text import normalize
 from zibaldone.tools.spec import Arguments, Call, ToolSpec
@@ -25,6 +25,7 @@ class ListDocuments(Arguments):
     limit: int = Field(LIST_LIMIT_DEFAULT, ge=1, le=LIST_LIMIT_MAX)
     offset: int = Field(0, ge=0)
     cursor: str | None = Field(None, description="next_cursor of the page before; has no cap")
+    folders: bool = Field(False, description="One level only, with folders and their counts")
     count: Annotated[bool, SkipJsonSchema()] = False
     """Asked for by some clients; a full count is not offered, and asking changes nothing."""
 
@@ -37,6 +38,12 @@ class ListedDocument(TypedDict):
     revision: int
 
 
+class ListedFolder(TypedDict):
+    prefix: str
+    count: int
+    """Documents in it and in the folders below it."""
+
+
 class DocumentList(TypedDict):
     items: list[ListedDocument]
     count: int
@@ -45,6 +52,7 @@ class DocumentList(TypedDict):
     next_offset: int | None
     next_cursor: NotRequired[str]
     hint: NotRequired[str]
+    folders: NotRequired[list[ListedFolder]]
 
 
 async def handle(call: Call, given: ListDocuments) -> DocumentList:
@@ -57,6 +65,8 @@ async def handle(call: Call, given: ListDocuments) -> DocumentList:
     if given.cursor is not None and given.offset:
         raise InvalidArgument("Give offset or cursor, not both.", field="cursor")
     prefix = normalize.prefix(given.prefix)
+    if given.folders:
+        return await _level(call, given, prefix)
     page = await call.runtime.store.read(
         call.principal.tenant,
         lambda reader: list_page(
@@ -81,6 +91,35 @@ async def handle(call: Call, given: ListDocuments) -> DocumentList:
         answer["next_cursor"] = page.next_cursor
         if page.truncated and page.next_offset is None and given.cursor is None:
             answer["hint"] = "offset ends here: use next_cursor, or a narrower prefix."
+    return answer
+
+
+async def _level(call: Call, given: ListDocuments, prefix: str) -> DocumentList:
+    if given.offset:
+        raise InvalidArgument("With folders, pages go on by cursor.", field="offset")
+    level = await call.runtime.store.read(
+        call.principal.tenant,
+        lambda reader: list_level(
+            reader,
+            prefix,
+            limit=given.limit,
+            cursor=given.cursor,
+            bytes_max=call.runtime.limits.list_response_bytes_max,
+        ),
+    )
+    page = level.page
+    answer: DocumentList = {
+        "items": cast("list[ListedDocument]", orjson.Fragment(page.items_json)),
+        "count": page.count,
+        "returned_count": page.count,
+        "truncated": page.truncated,
+        "next_offset": None,
+        "folders": [{"prefix": one.prefix, "count": one.count} for one in level.folders],
+    }
+    if page.next_cursor is not None:
+        answer["next_cursor"] = page.next_cursor
+    if page.truncated:
+        answer["hint"] = "There is more at this level: use a narrower prefix."
     return answer
 
 

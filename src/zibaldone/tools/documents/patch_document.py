@@ -1,4 +1,4 @@
-"""patch_document: replace exact text."""
+"""patch_document: replace exact text, or add some at an end."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ class PatchDocument(Arguments):
     replacements: list[PatchReplacement] = Field(
         [], max_length=PATCH_REPLACEMENTS_MAX, description="Several at once, all or none, in order"
     )
+    append: str = Field("", description="Text to add at the end")
+    prepend: str = Field("", description="Or at the start")
     last_known_revision: LastKnownRevision = None
 
 
@@ -38,10 +40,13 @@ def _replacements(given: PatchDocument) -> list[Replacement]:
     several = [
         Replacement(edit.old_str, edit.new_str, edit.replace_all) for edit in given.replacements
     ]
-    if given.old_str is None and given.new_str is None and several:
+    has_more = bool(several or given.append or given.prepend)
+    if given.old_str is None and given.new_str is None and has_more:
         return several
     if given.old_str is None:
-        raise InvalidArgument("Give old_str and new_str, or replacements.", field="old_str")
+        raise InvalidArgument(
+            "Give old_str and new_str, replacements, append or prepend.", field="old_str"
+        )
     if given.new_str is None:
         raise InvalidArgument("new_str is missing ('' deletes the text).", field="new_str")
     if several:
@@ -60,6 +65,8 @@ async def handle(call: Call, given: PatchDocument) -> Patched:
         call.actor,
         call.runtime.limits,
         last_known_revision=given.last_known_revision,
+        prepended=given.prepend,
+        appended=given.append,
     )
     document, change = await call.write(edit)
     return {
@@ -74,8 +81,8 @@ TOOL = ToolSpec(
     name="patch_document",
     title="Patch a document",
     description=(
-        "Replace an exact passage of a document's body. Fails with AMBIGUOUS if old_str occurs "
-        "more than once, NOT_FOUND_IN_CONTENT if never."
+        "Replace an exact passage of a document's body, append or prepend. Fails with AMBIGUOUS "
+        "if old_str occurs more than once, NOT_FOUND_IN_CONTENT if never."
     ),
     arguments=PatchDocument,
     result=Patched,

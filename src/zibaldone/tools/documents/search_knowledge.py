@@ -48,6 +48,10 @@ class Hits(TypedDict):
     truncated: bool
     left_out: NotRequired[LeftOut]
     note: NotRequired[str]
+    read_on: NotRequired[str]
+
+
+_READ_ON = "get_document with from_char = a passage's start"
 
 
 async def handle(call: Call, given: SearchKnowledge) -> Hits:
@@ -96,6 +100,8 @@ def _answer(
         answer["left_out"] = parts_of(missing)
     if notes:
         answer["note"] = "; ".join(notes)
+    if hits.hits:
+        answer["read_on"] = _READ_ON
     bytes_max = max(KNOWLEDGE_RESPONSE_BYTES, _BYTES_PER_HIT * limit)
     results = render_hits(hits.hits, query, bytes_max - len(orjson.dumps(answer)))
     answer["results"] = results

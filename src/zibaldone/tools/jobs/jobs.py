@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from zibaldone.access.decide import require_effect
 from zibaldone.jobs import manage
 from zibaldone.limits import (
     JOB_ID_CHARS_MAX,
@@ -20,6 +21,7 @@ from zibaldone.limits import (
 )
 from zibaldone.model.instant import now_us, to_iso
 from zibaldone.model.job import Job, JobState
+from zibaldone.store.port import Writer
 from zibaldone.tools.jobs.ids import shown_id, stored_id
 from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
@@ -136,11 +138,15 @@ async def handle_get(call: Call, given: OneJob) -> JobDetails:
 
 
 async def handle_cancel(call: Call, given: OneJob) -> JobDetails:
-    at_us = now_us()
-    job = await call.runtime.store.write(
-        call.principal.tenant, lambda writer: manage.cancel(writer, stored_id(given.job_id), at_us)
-    )
-    return _job_details(call, job)
+    """Whoever may write may cancel a job of their own; for all others it takes an admin."""
+    at_us, job_id = now_us(), stored_id(given.job_id)
+
+    def cancel(writer: Writer) -> Job:
+        if manage.get(writer, job_id).key_id != call.principal.key_id:
+            require_effect(call.principal, "admin")
+        return manage.cancel(writer, job_id, at_us)
+
+    return _job_details(call, await call.runtime.store.write(call.principal.tenant, cancel))
 
 
 async def handle_retry(call: Call, given: OneJob) -> JobDetails:
@@ -172,12 +178,12 @@ CANCEL = ToolSpec(
     name="cancel_job",
     title="Cancel a job",
     description=(
-        "Cancel a background job. One that is running is asked to stop: its state becomes "
-        "'cancelled' when it has."
+        "Cancel a background job: your own, or as an admin any. One that is running is asked to "
+        "stop: its state becomes 'cancelled' when it has."
     ),
     arguments=OneJob,
     result=JobDetails,
-    effect="admin",
+    effect="write",
     handler=handle_cancel,
     idempotent=True,
 )

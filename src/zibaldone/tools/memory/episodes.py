@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 from pydantic import AliasChoices, Field
 from typing_extensions import TypedDict
 
-from zibaldone.errors import InvalidArgument
+from zibaldone.errors import InvalidArgument, NotFound
 from zibaldone.keep.episodes import (
     NewEpisode,
     Unchanged,
     adding,
-    delete_episodes,
-    delete_some,
+    delete_in_groups,
+    delete_with_id,
     document_id_of,
 )
 from zibaldone.limits import (
-    MEMORY_CLEAR_BATCH,
     MEMORY_CLEAR_SECONDS_MAX,
     MEMORY_ITEMS_DEFAULT,
     MEMORY_RESPONSE_CHARS_MAX,
@@ -26,7 +26,7 @@ from zibaldone.limits import (
 from zibaldone.model.document import DocumentPart
 from zibaldone.model.instant import to_iso
 from zibaldone.model.memory import EpisodeHead, place_of
-from zibaldone.store.port import Reader
+from zibaldone.store.port import Reader, Writer
 from zibaldone.text.memory import SOURCE, SOURCE_DESCRIPTION
 from zibaldone.tools.memory.fields import (
     Count,
@@ -190,9 +190,9 @@ class DeleteEpisode(Arguments):
 
 
 async def delete(call: Call, given: DeleteEpisode) -> Message:
-    await call.runtime.store.write(
-        call.principal.tenant, lambda writer: delete_episodes(writer, given.uuid, call.actor)
-    )
+    deleted = await _in_steps(call, lambda writer: delete_with_id(writer, given.uuid, call.actor))
+    if not deleted:
+        raise NotFound(f"There is no episode {given.uuid!r}.", uuid=given.uuid)
     return {"message": f"Episode with UUID {given.uuid} deleted successfully"}
 
 
@@ -205,6 +205,14 @@ DELETE = ToolSpec(
     effect="delete",
     handler=delete,
 )
+
+
+async def _in_steps(call: Call, delete_some: Callable[[Writer], int]) -> int:
+    """Delete some in each transaction until there are none; how many were deleted."""
+    deleted = 0
+    while count := await call.runtime.store.write(call.principal.tenant, delete_some):
+        deleted += count
+    return deleted
 
 
 class ClearGraph(Arguments):
@@ -220,15 +228,7 @@ async def clear(call: Call, given: ClearGraph) -> Cleared:
     group_ids = groups_of(given.group_ids)
     if not group_ids:
         raise InvalidArgument("Name the groups to clear.", field="group_ids")
-    deleted = 0
-    while True:
-        count = await call.runtime.store.write(
-            call.principal.tenant,
-            lambda writer: delete_some(writer, group_ids, MEMORY_CLEAR_BATCH, call.actor),
-        )
-        deleted += count
-        if not count:
-            break
+    deleted = await _in_steps(call, lambda writer: delete_in_groups(writer, group_ids, call.actor))
     listed = ", ".join(group_ids)
     return {
         "message": f"Graph data cleared successfully for group IDs: {listed}",

@@ -15,6 +15,7 @@ CREATE TABLE zibaldone.consult_sessions (
     saved_tokens       bigint NOT NULL DEFAULT 0,
     cost               double precision NOT NULL DEFAULT 0,
     state              text NOT NULL DEFAULT '{}',
+    sent_folders       bytea,                        -- of the files in sent_files: JSON, compressed
     created_at_us      bigint NOT NULL,
     updated_at_us      bigint NOT NULL,
     lease_owner        text COLLATE "C",             -- of the turn that runs
@@ -44,7 +45,7 @@ CREATE TABLE zibaldone.stable_inline_lists (
 -- Files that the assistant has, to see which of them changed since.
 CREATE TABLE zibaldone.sent_files (
     session_key bigint NOT NULL,
-    file_path   text COLLATE "C" NOT NULL,
+    file_path   text COLLATE "C" NOT NULL,    -- number of its folder in sent_folders, slash, name
     last_size   bigint NOT NULL,
     last_mtime  bigint NOT NULL,    -- nanoseconds
     digest      text COLLATE "C",

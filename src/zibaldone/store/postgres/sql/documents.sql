@@ -50,6 +50,25 @@ WHERE deleted_at_us IS NULL AND namespace = %(namespace)s
 ORDER BY document_id
 LIMIT %(limit)s;
 
+-- name: folders
+-- The folders one level below a prefix, each with the number of live documents below it.
+SELECT substr(document_id, 1, %(depth)s::integer + strpos(substr(document_id, %(depth)s::integer + 1), '/')) AS folder, count(*)
+FROM zibaldone.documents
+WHERE deleted_at_us IS NULL AND namespace = %(namespace)s
+  AND document_id >= %(start)s AND document_id < %(end)s AND strpos(substr(document_id, %(depth)s::integer + 1), '/') > 0
+GROUP BY folder
+ORDER BY folder
+LIMIT %(limit)s;
+
+-- name: heads_here
+-- A page of the live documents at one level, in byte order.
+SELECT document_id, parent_id, title, tags, revision
+FROM zibaldone.documents
+WHERE deleted_at_us IS NULL AND namespace = %(namespace)s
+  AND document_id >= %(start)s AND document_id < %(end)s AND strpos(substr(document_id, %(depth)s::integer + 1), '/') = 0
+ORDER BY document_id
+LIMIT %(limit)s;
+
 -- name: id_at_offset
 -- The id that stands just before a page; walks the index of live ids.
 SELECT document_id FROM zibaldone.documents
@@ -100,6 +119,19 @@ WHERE document_key = %(document_key)s AND namespace = %(namespace)s
 RETURNING document_key,
     (SELECT name FROM zibaldone.sources s WHERE s.source_id = documents.source_id),
     (SELECT definition FROM zibaldone.sources s WHERE s.source_id = documents.source_id);
+
+-- name: is_taken
+-- Whether the namespace has a document of this id, live or deleted.
+SELECT EXISTS (
+    SELECT 1 FROM zibaldone.documents
+    WHERE namespace = %(namespace)s AND document_id = %(document_id)s
+      AND document_id >= %(tenant_start)s
+      AND (%(tenant_end)s::text IS NULL OR document_id < %(tenant_end)s));
+
+-- name: rename
+-- Another id for a document; everything else of it hangs on its key.
+UPDATE zibaldone.documents SET document_id = %(document_id)s
+WHERE document_key = %(document_key)s AND namespace = %(namespace)s;
 
 -- name: replace_body
 -- The next body of a document.

@@ -94,6 +94,18 @@ WHERE session_key = (
     WHERE namespace = %(namespace)s AND owner = %(owner)s AND assistant = %(assistant)s
       AND session_id = %(session_id)s);
 
+-- name: folders
+-- The folders of the files of a session.
+SELECT sent_folders FROM zibaldone.consult_sessions
+WHERE namespace = %(namespace)s AND owner = %(owner)s AND assistant = %(assistant)s
+  AND session_id = %(session_id)s;
+
+-- name: put_folders
+-- The folders of the files of a session.
+UPDATE zibaldone.consult_sessions SET sent_folders = %(folders)s
+WHERE namespace = %(namespace)s AND owner = %(owner)s AND assistant = %(assistant)s
+  AND session_id = %(session_id)s;
+
 -- name: sent
 -- The files of a session that the assistant has.
 SELECT file_path, last_size, last_mtime, digest FROM zibaldone.sent_files

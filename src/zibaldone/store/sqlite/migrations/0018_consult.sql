@@ -14,6 +14,7 @@ CREATE TABLE consult_sessions (
     saved_tokens    INTEGER NOT NULL DEFAULT 0,
     cost            REAL NOT NULL DEFAULT 0,
     state           TEXT NOT NULL DEFAULT '{}',
+    sent_folders    BLOB,             -- of the files in sent_files: a JSON array, compressed
     created_at_us   INTEGER NOT NULL,
     updated_at_us   INTEGER NOT NULL,
     lease_owner     TEXT,             -- of the turn that runs
@@ -43,7 +44,7 @@ CREATE TABLE stable_inline_lists (
 -- Files that the assistant has, to see which of them changed since.
 CREATE TABLE sent_files (
     session_key INTEGER NOT NULL,
-    file_path   TEXT NOT NULL,
+    file_path   TEXT NOT NULL,       -- number of its folder in sent_folders, slash, name
     last_size   INTEGER NOT NULL,
     last_mtime  INTEGER NOT NULL,    -- nanoseconds
     digest      TEXT,

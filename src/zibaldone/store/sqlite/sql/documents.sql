@@ -70,6 +70,25 @@ FROM (
         ORDER BY document_id
         LIMIT :limit));
 
+-- name: folders
+-- The folders one level below a prefix, each with the number of live documents below it.
+SELECT substr(document_id, 1, :depth + instr(substr(document_id, :depth + 1), '/')) AS folder, count(*)
+FROM documents
+WHERE deleted_at_us IS NULL AND namespace = :namespace
+  AND document_id >= :start AND document_id < :end AND instr(substr(document_id, :depth + 1), '/') > 0
+GROUP BY folder
+ORDER BY folder
+LIMIT :limit;
+
+-- name: heads_here
+-- A page of the live documents at one level, in byte order.
+SELECT document_id, parent_id, title, tags, revision
+FROM documents
+WHERE deleted_at_us IS NULL AND namespace = :namespace
+  AND document_id >= :start AND document_id < :end AND instr(substr(document_id, :depth + 1), '/') = 0
+ORDER BY document_id
+LIMIT :limit;
+
 -- name: id_at_offset
 -- The id that stands just before a page; walks the index of live ids only, never the rows.
 SELECT document_id FROM documents
@@ -110,6 +129,17 @@ UPDATE documents SET source_id = :source_id, parent_id = :parent_id, title = :ti
     chunking_version = (SELECT chunking_version FROM sources WHERE source_id = :source_id)
 WHERE document_key = :document_key AND namespace = :namespace AND revision = :replaced_revision
 RETURNING document_key;
+
+-- name: is_taken
+-- Whether the namespace has a document of this id, live or deleted.
+SELECT EXISTS (
+    SELECT 1 FROM documents WHERE namespace = :namespace AND document_id = :document_id
+      AND document_id >= :tenant_start AND (:tenant_end IS NULL OR document_id < :tenant_end));
+
+-- name: rename
+-- Another id for a document; everything else of it hangs on its key.
+UPDATE documents SET document_id = :document_id
+WHERE document_key = :document_key AND namespace = :namespace;
 
 -- name: replace_body
 -- The next body of a document.

@@ -84,6 +84,18 @@ WHERE session_key = (
     WHERE namespace = :namespace AND owner = :owner AND assistant = :assistant
       AND session_id = :session_id);
 
+-- name: folders
+-- The folders of the files of a session.
+SELECT sent_folders FROM consult_sessions
+WHERE namespace = :namespace AND owner = :owner AND assistant = :assistant
+  AND session_id = :session_id;
+
+-- name: put_folders
+-- The folders of the files of a session.
+UPDATE consult_sessions SET sent_folders = :folders
+WHERE namespace = :namespace AND owner = :owner AND assistant = :assistant
+  AND session_id = :session_id;
+
 -- name: sent
 -- The files of a session that the assistant has.
 SELECT file_path, last_size, last_mtime, digest FROM sent_files

@@ -1,0 +1,68 @@
+"""Paths of documents that may have been meant by one that is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+
+from zibaldone.errors import NotFound
+from zibaldone.limits import NEAR_PATHS_LOOKED_AT, NEAR_PATHS_MAX
+from zibaldone.model.query import Filter
+from zibaldone.store.port import Reader
+from zibaldone.text.query import parse_query
+from zibaldone.text.words import fold_case, lexemes
+
+_ALIKE = 0.6
+"""How alike two paths, or their last parts, have to be; 1 is the same."""
+
+_COMPARED_CHARS = 100
+_WORDS_MAX = 8
+
+
+def near_paths(reader: Reader, missing: str) -> list[str]:
+    """The most similar paths that the caller can see, the best first."""
+    scored = sorted((-_likeness(missing, path), path) for path in set(_candidates(reader, missing)))
+    return [path for likeness, path in scored if -likeness >= _ALIKE][:NEAR_PATHS_MAX]
+
+
+def with_near_paths(error: NotFound, near: Sequence[str]) -> NotFound:
+    if not near:
+        return error
+    named = ", ".join(repr(path) for path in near)
+    return NotFound(f"{error.message} Near it: {named}.", **error.details, near=list(near))
+
+
+def _candidates(reader: Reader, missing: str) -> Iterator[str]:
+    folder, slash, name = missing.rpartition("/")
+    start = folder + slash
+    # Those of the folder that begin alike, fewer and fewer characters, then any of the folder.
+    length = len(name)
+    lengths = {*range(max(length - 3, 0), length + 1), length * 2 // 3, length // 3, 0}
+    for kept in sorted(lengths, reverse=True):
+        for head in reader.documents.heads(start + name[:kept], limit=NEAR_PATHS_LOOKED_AT):
+            yield head.document_id
+    if folder:  # the name may be right and the folder wrong
+        for head in reader.documents.heads(folder[: len(folder) // 2], limit=NEAR_PATHS_LOOKED_AT):
+            yield head.document_id
+    stem = name.partition(".")[0]
+    words = " ".join(lexemes(fold_case(stem[:_COMPARED_CHARS].replace("_", " ")))[:_WORDS_MAX])
+    if words:
+        hits = reader.lexical.search(
+            parse_query(words), limit=NEAR_PATHS_LOOKED_AT, wanted=Filter()
+        )
+        for view in reader.chunks.views(key for key, _ in hits).values():
+            yield view.document_id
+
+
+def _likeness(missing: str, path: str) -> float:
+    """Of the whole paths or of their names, whichever is more alike."""
+    whole = _ratio(missing, path)
+    name, other = (part.rpartition("/")[2].partition(".")[0] for part in (missing, path))
+    return max(whole, 0.95 * _ratio(name, other))
+
+
+def _ratio(first: str, second: str) -> float:
+    matcher = SequenceMatcher(
+        None, first[-_COMPARED_CHARS:].lower(), second[-_COMPARED_CHARS:].lower(), autojunk=False
+    )
+    return 0.0 if matcher.quick_ratio() < _ALIKE else matcher.ratio()

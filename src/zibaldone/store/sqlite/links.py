@@ -1,0 +1,52 @@
+"""Links between documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import apsw
+
+from zibaldone.access.principal import Tenant
+from zibaldone.model.document import Document, DocumentFields
+from zibaldone.model.link import KINDS, Link, LinkedDocument, Links
+from zibaldone.store import rows, statements
+from zibaldone.store.tenants import range_values
+
+_SQL = statements.load("zibaldone.store.sqlite", "links.sql")
+_NAME = len(KINDS)
+"""The kind of a row that is a name of the document itself."""
+
+
+class DocumentLinks:
+    def __init__(self, raw: apsw.Connection, tenant: Tenant) -> None:
+        self._raw = raw
+        self._tenant = tenant
+
+    def put(self, document: Document, links: Links | None) -> None:
+        key = rows.storage_key(document)
+        values: dict[str, Any] = {"document_key": key, "namespace": self._tenant.namespace}
+        self._raw.execute(_SQL["clear"], values)
+        if links is None:
+            return
+        kept = [(KINDS.index(link.kind), link.target) for link in links.out]
+        kept += [(_NAME, name) for name in links.names]
+        self._raw.execute(_SQL["put"], {**values, "links": rows.dumps(kept)})
+
+    def out(self, document: DocumentFields) -> list[Link]:
+        values = {"document_key": document.storage_key, "namespace": self._tenant.namespace}
+        selected = self._raw.execute(_SQL["out"], values)
+        return [Link(KINDS[row[0]], row[1]) for row in selected]
+
+    def with_names(self, names: Iterable[str], *, limit: int) -> dict[str, list[LinkedDocument]]:
+        values = {**range_values(self._tenant), "names": rows.dumps(list(names)), "limit": limit}
+        found: dict[str, list[LinkedDocument]] = {}
+        for name, document_id, title in self._raw.execute(_SQL["with_names"], values):
+            found.setdefault(name, []).append(LinkedDocument(document_id, title))
+        return found
+
+    def pointing(self, links: Iterable[Link], *, limit: int) -> list[LinkedDocument]:
+        kept: Sequence[tuple[int, str]] = [(KINDS.index(link.kind), link.target) for link in links]
+        values = {**range_values(self._tenant), "links": rows.dumps(kept), "limit": limit}
+        selected = self._raw.execute(_SQL["pointing"], values)
+        return [LinkedDocument(document_id, title) for document_id, title in selected]

@@ -1,0 +1,37 @@
+-- name: clear
+-- What was kept of a document.
+DELETE FROM document_links WHERE document_key = :document_key AND namespace = :namespace;
+
+-- name: put
+-- What is kept of a document from now on.
+INSERT INTO document_links (document_key, kind, target, namespace, place)
+SELECT :document_key, value ->> 0, value ->> 1, :namespace, key FROM json_each(:links);
+
+-- name: out
+-- The links of a document, in the order of its text.
+SELECT kind, target FROM document_links
+WHERE document_key = :document_key AND namespace = :namespace AND kind <= 1
+ORDER BY place;
+
+-- name: with_names
+-- Live documents that have one of these names.
+SELECT l.target, d.document_id, d.title
+FROM json_each(:names) n
+CROSS JOIN document_links l ON l.namespace = :namespace AND l.kind = 2 AND l.target = n.value
+CROSS JOIN documents d ON d.document_key = l.document_key
+WHERE d.namespace = :namespace AND d.deleted_at_us IS NULL AND d.document_id >= :start
+  AND (:end IS NULL OR d.document_id < :end)
+ORDER BY d.document_id
+LIMIT :limit;
+
+-- name: pointing
+-- Live documents that link to one of these targets.
+SELECT DISTINCT d.document_id, d.title
+FROM json_each(:links) n
+CROSS JOIN document_links l
+    ON l.namespace = :namespace AND l.kind = n.value ->> 0 AND l.target = n.value ->> 1
+CROSS JOIN documents d ON d.document_key = l.document_key
+WHERE d.namespace = :namespace AND d.deleted_at_us IS NULL AND d.document_id >= :start
+  AND (:end IS NULL OR d.document_id < :end)
+ORDER BY d.document_id
+LIMIT :limit;
