@@ -19,6 +19,7 @@ from zibaldone.embed.port import Vectors
 from zibaldone.errors import Ambiguous, InvalidArgument, LimitExceeded, NotFound
 from zibaldone.model.vector import np
 from zibaldone.pack.file_index import FileIndex
+from zibaldone.pack.files import PackedFile
 from zibaldone.pack.overflow import STORES, EphemeralIndex, FoundChunk, ephemeral_index
 from zibaldone.pack.vector_cache import VectorCache
 
@@ -106,6 +107,20 @@ def test_finds_the_file_and_the_lines(embedder: Hashed | None) -> None:
             assert "def follow" in first.text
             scores = [hit.score for hit in await index.search("http client", 5)]
             assert scores == sorted(scores, reverse=True)
+
+    run(work())
+
+
+def test_takes_the_files_that_a_pack_left_over(tmp_path: Path) -> None:
+    source = tmp_path / "a.py"
+    source.write_text("def alpha():\n    pass\n")
+    left_over = PackedFile("app/a.py", 24, 0, source.read_text)
+
+    async def work() -> None:
+        async with ephemeral_index(
+            [left_over], embedder=None, cache=VectorCache(), share="ada"
+        ) as index:
+            assert paths(await index.search("alpha", 3)) == ["app/a.py"]
 
     run(work())
 

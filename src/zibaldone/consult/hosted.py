@@ -233,6 +233,9 @@ class HostedIndex:
         begun = [*waiting, *filter(None, (self._creating,))]
         if begun:
             await asyncio.wait(begun)
+        for task in self._uploading:
+            if not task.cancelled():
+                task.exception()  # the first one was raised
         if self._creating and not self._store and not self._creating.cancelled():
             with suppress(ZibaldoneError):
                 self._store = self._creating.result()["id"]
