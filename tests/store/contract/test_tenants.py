@@ -64,6 +64,10 @@ LOOKS: dict[str, Look] = {
     "documents.listing by prefix": lambda reader, _: (
         reader.documents.listing("team/", limit=9).count
     ),
+    "documents.folders": lambda reader, _: reader.documents.folders("", limit=9),
+    "documents.heads_here": lambda reader, _: reader.documents.heads_here(
+        SECRET.rpartition("/")[0] + "/", limit=9
+    ),
     "revisions.page": lambda reader, secret: reader.revisions.page(secret, before=None, limit=9),
     "revisions.get": lambda reader, secret: reader.revisions.get(secret, 1),
     "lexical.search": lambda reader, _: reader.lexical.search(parse_query("giraffe"), limit=9),
