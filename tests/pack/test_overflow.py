@@ -18,7 +18,7 @@ from zibaldone.embed.hashed import Hashed
 from zibaldone.embed.port import Vectors
 from zibaldone.errors import Ambiguous, InvalidArgument, LimitExceeded, NotFound
 from zibaldone.model.vector import np
-from zibaldone.pack.file_index import FileIndex
+from zibaldone.pack.file_index import FileIndex, Stopped
 from zibaldone.pack.files import PackedFile
 from zibaldone.pack.overflow import STORES, EphemeralIndex, FoundChunk, ephemeral_index
 from zibaldone.pack.vector_cache import VectorCache
@@ -131,6 +131,21 @@ def test_the_definition_of_a_symbol_comes_before_its_uses() -> None:
             assert paths(await index.search("follow", 5))[0] == "app/net/redirects.py"
             assert paths(await index.search("CookieJar", 5))[0] == "app/store/cookie_jar.py"
             assert paths(await index.search("what does HttpClient do", 5))[0] == "app/net/client.py"
+
+    run(work())
+
+
+def test_a_file_full_of_uses_does_not_hide_the_definition() -> None:
+    filler = "".join(f"    step_{number}(value)\n" for number in range(40))
+    files = [
+        file("a/first.py", f"def prepare(value):\n{filler}\n\ndef frob_item(x):\n    pass\n"),
+        file("b/second.py", "frob_item(frob_item(frob_item(1)))\n" * 3),
+        *FILES,
+    ]
+
+    async def work() -> None:
+        async with index_of(files) as index:
+            assert paths(await index.search("why does frob_item fail", 2))[0] == "a/first.py"
 
     run(work())
 
@@ -321,8 +336,9 @@ def assert_no_index_is_in_memory() -> None:
 def test_an_error_of_the_caller_destroys_the_index(embedder: Counting | None) -> None:
     async def work() -> None:
         with pytest.raises(Broken):
-            async with index_of(FILES, embedder):
+            async with index_of(FILES, embedder) as index:
                 raise Broken
+        assert list(index.files) == []  # also for somebody who kept it
 
     run(work())
     assert_no_index_is_in_memory()
@@ -368,6 +384,14 @@ def test_cancelling_while_it_builds_ends_the_build_soon() -> None:
 
     run(work())
     assert_no_index_is_in_memory()
+
+
+def test_cancelling_ends_the_build_inside_of_a_long_file() -> None:
+    stopped = threading.Event()
+    stopped.set()
+    index = FileIndex("")
+    with pytest.raises(Stopped):
+        index.add(file("long.py", "def f():\n    pass\n\n\n" * 5_000), stopped.is_set)
 
 
 def test_cancelling_a_search_destroys_the_index() -> None:
