@@ -135,11 +135,12 @@ def test_the_definition_of_a_symbol_comes_before_its_uses() -> None:
     run(work())
 
 
-def test_a_file_full_of_uses_does_not_hide_the_definition() -> None:
-    filler = "".join(f"    step_{number}(value)\n" for number in range(40))
+def test_a_file_with_more_uses_does_not_hide_the_definition() -> None:
+    filler = "".join(f"    step_{number}(value)\n" for number in range(6))
+    uses = "    frob_item(value)\n" * 4
     files = [
         file("a/first.py", f"def prepare(value):\n{filler}\n\ndef frob_item(x):\n    pass\n"),
-        file("b/second.py", "frob_item(frob_item(frob_item(1)))\n" * 3),
+        file("b/second.py", f"def consume(value):\n{uses}{filler}"),
         *FILES,
     ]
 
