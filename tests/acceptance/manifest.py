@@ -26,8 +26,8 @@ REQUIREMENTS_FILE = Path(__file__).with_name("requirements.toml")
 AREAS = ("keep", "serve", "find", "pull", "consult", "push", "scale", "process")
 KINDS = ("G", "O", "B", "Q", "X")
 
-# An area joins when its work is finished; from then on none of its ids may be merely planned.
-DELIVERED_AREAS: tuple[str, ...] = ("find", "keep", "process", "push", "serve")
+# None of the ids of these areas may be merely planned.
+DELIVERED_AREAS: tuple[str, ...] = AREAS
 
 LINE_CHARS_MAX = 100
 

@@ -318,7 +318,7 @@ class TestLaterTurns:
         assert at(failed, "inline") == {"a.txt"}
         assert chat.turn(".").messages == failed.messages
 
-    @pytest.mark.requirement("SI-08")
+    @pytest.mark.requirement("SI-08", "X-34")
     def test_no_thread_is_left_behind(self, project: Project) -> None:
         project.words("a.txt", 10)
         before = threading.enumerate()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -17,8 +17,11 @@ from tests.store.kept import ACTOR, HASHED
 from zibaldone.access.principal import Tenant
 from zibaldone.index.worker import IndexWorker
 from zibaldone.keep.create import NewDocument, create
+from zibaldone.keep.delete import delete
+from zibaldone.keep.update import Changes, update
 from zibaldone.limits import Limits
 from zibaldone.model.job import NewJob
+from zibaldone.store.port import Writer
 from zibaldone.store.postgres.address import Address
 from zibaldone.store.postgres.bell import CHANNEL
 from zibaldone.store.postgres.store import PostgresStore
@@ -142,6 +145,24 @@ def test_one_write_is_one_wake_up_and_its_status_none(
             assert len(heard) == 1, "setting it ready is no work for anybody"
 
         asyncio.run(run())
+
+
+@pytest.mark.requirement("000/AP.03")
+def test_insert_update_and_delete_are_told(
+    tables: Postgres, two: tuple[PostgresStore, PostgresStore]
+) -> None:
+    edits: list[Callable[[Writer], object]] = [
+        lambda writer: create(writer, NewDocument("d", "some text"), ACTOR, Limits()),
+        lambda writer: update(writer, "d", Changes(body="other text"), ACTOR, Limits()),
+        lambda writer: delete(writer, "d", ACTOR),
+    ]
+    with tables.connection() as raw:
+        raw.execute(f"LISTEN {CHANNEL}".encode())
+        for edit in edits:
+            asyncio.run(two[0].write(Tenant(), edit))
+            (told,) = raw.notifies(timeout=HANG_SECONDS_MAX, stop_after=1)
+            assert told.channel == CHANNEL
+            assert list(raw.notifies(timeout=QUIET_SECONDS)) == []
 
 
 def test_many_writes_are_few_wake_ups(
