@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp_types import CLIENT_CAPABILITIES_META_KEY
 
 from tests.drivers.consulted import Consulted, consulted
 from tests.drivers.engines import backend_of
+from tests.drivers.mcp import MODERN, Mcp
 from tests.drivers.model_server import (
     Call,
     Cut,
@@ -27,6 +29,7 @@ from tests.drivers.model_server import (
     unauthorized,
 )
 from zibaldone.limits import CONSULT_STEPS_MAX
+from zibaldone.protocol.tasks import EXTENSION
 
 KEY = "sk-proj-" + "a1B2c3D4" * 6
 WORDS = "alpha beta gamma delta "
@@ -328,12 +331,12 @@ def test_an_assistant_that_may_searches_the_knowledge_of_its_caller(world: Consu
 
 
 def test_an_assistant_reads_no_knowledge_for_a_key_that_may_not_read(world: Consulted) -> None:
-    world.mcp(path="/mcp").call("upload_document", path="birds/owl", content="The owl is secret.")
+    world.mcp(path="/mcp").call("upload_document", path="birds/owl", content="The owl is nocturnal.")
     call = Call("search_knowledge", '{"query": "owl"}')
     world.models.script(Reply(calls=(call,)), Reply("No."))
     world.chat("birds", assistant="knowing", who="writer")
     *_, last = world.asked()
-    assert "secret" not in said(last)
+    assert "nocturnal" not in said(last)
     assert "there is no function 'search_knowledge'" in said(last)
 
 
@@ -428,6 +431,27 @@ def test_a_job_is_started_polled_and_cancelled(world: Consulted) -> None:
 
 
 @ONE_ENGINE
+def test_a_client_that_declares_tasks_is_given_one(world: Consulted) -> None:
+    headers = world.keys["ada"].headers
+    mcp = Mcp(world.server.client, "/mcp-consult", version=MODERN, headers=headers)
+    declared = {"_meta": {CLIENT_CAPABILITIES_META_KEY: {"extensions": {EXTENSION: {}}}}}
+    given = {"session_id": "task", "instructions": "Go."}
+    called = {"name": "chat_with_reviewer", "arguments": given, **declared}
+    task = mcp.result("tools/call", called)
+    assert task["resultType"] == "task"
+    until_s = time.monotonic() + 30
+    while task["status"] == "working":
+        assert time.monotonic() < until_s
+        task = mcp.result("tasks/get", {"taskId": task["taskId"], **declared})
+    assert task["result"]["structuredContent"]["answer"] == "Understood."
+    assert task["result"]["structuredContent"]["turn"] == 1
+    other = Mcp(
+        world.server.client, "/mcp-consult", version=MODERN, headers=world.keys["bob"].headers
+    )
+    assert other.error("tasks/get", {"taskId": task["taskId"], **declared})
+
+
+@ONE_ENGINE
 def test_progress_is_reported_while_the_model_writes(world: Consulted) -> None:
     world.models.script(Reply("word " * 400))
     params = {
@@ -435,13 +459,21 @@ def test_progress_is_reported_while_the_model_writes(world: Consulted) -> None:
         "arguments": {"session_id": "progress", "instructions": "Write."},
         "_meta": {"progressToken": "t"},
     }
+    world.models.hold.clear()
+    release = threading.Timer(2, world.models.hold.set)
+    release.start()
     response = world.mcp().rpc("tools/call", params, accept="text/event-stream")
+    release.join()
     frames = [
         json.loads(line.removeprefix("data: "))
         for line in response.text.splitlines()
         if line.startswith("data: ")
     ]
     assert frames[-1]["result"]["isError"] is False
+    told = [frame["params"] for frame in frames[:-1]]
+    assert told
+    assert {params["progressToken"] for params in told} == {"t"}
+    assert any("asking" in params["message"] for params in told)
 
 
 @pytest.mark.requirement("SI-06")
