@@ -19,12 +19,16 @@ from zibaldone.errors import DeadlineExceeded, Forbidden, InsufficientScope
 from zibaldone.tools.call import call_tool
 from zibaldone.tools.spec import AnyTool, Arguments, Call, Runtime, ToolSpec
 
-WRITING = [tool for tool in OFFERED.values() if tool.effect in ("write", "delete")]
+CHANGING = [tool for tool in OFFERED.values() if tool.effect in ("write", "delete")]
+WITHOUT_PATH = {"add_memory", "cancel_job", "clear_graph", "delete_episode"}
+"""They are about episodes and jobs."""
+WRITING = [tool for tool in CHANGING if tool.name not in WITHOUT_PATH]
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "upload_document": {"content": "text"},
     "update_document": {"content": "text"},
     "patch_document": {"old_str": "a", "new_str": "b"},
     "ingest_document": {"text": "text"},
+    "rename_document": {"new_path": "mine/b"},
     "restore_document": {"revision": 1},
 }
 
@@ -67,7 +71,13 @@ class TestPermission:
             with pytest.raises(Forbidden):
                 called(OFFERED["ingest_document"], call, source=str(tmp_path / "note.md"))
 
-    @pytest.mark.parametrize("tool", WRITING, ids=name_of)
+    def test_a_caller_of_a_folder_remembers_nothing_elsewhere(self, runtime: Runtime) -> None:
+        caller = Principal("key", Tenant(prefix="mine/"))
+        with pytest.raises(Forbidden) as refused:
+            called(OFFERED["add_memory"], Call(runtime, caller), name="a", episode_body="text")
+        assert refused.value.details["allowed_prefix"] == "mine/"
+
+    @pytest.mark.parametrize("tool", CHANGING, ids=name_of)
     def test_a_token_is_told_which_scope_it_lacks(self, runtime: Runtime, tool: AnyTool) -> None:
         caller = Principal("token", effects=frozenset({"read"}), by_token=True)
         with pytest.raises(InsufficientScope) as refused:

@@ -261,7 +261,7 @@ class TestFields:
             refusal(untouched.request(method, url), 422, "INVALID_ARGUMENT")
 
     @pytest.mark.parametrize(
-        "revision", [-1, 2**53, 10**30, 1.0, 1.5, "1", True, [1], {}], ids=repr
+        "revision", [-1, 2**53, 10**30, 1.5, "one", "1.5", True, [1], {}], ids=repr
     )
     def test_a_wrong_revision(self, untouched: httpx.Client, revision: object) -> None:
         for answer in (

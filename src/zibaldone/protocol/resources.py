@@ -97,12 +97,15 @@ class Resources:
         }
         return {"contents": [content]}
 
+    def require_listing(self, call: Call) -> None:
+        """Raise unless the caller may see the paths of documents."""
+        if self._list is not None:
+            require_tool(call, self._list)
+
     async def complete(self, argument: str, value: str, call: Call) -> dict[str, Any]:
         """Document paths that start with what was typed."""
-        if self._list is None:
-            return no_completion()
-        require_tool(call, self._list)
-        if argument not in ("path", "prefix"):
+        self.require_listing(call)
+        if self._list is None or argument not in ("path", "prefix"):
             return no_completion()
         try:
             listed = await _listed(self._list, call, {"prefix": value, "limit": COMPLETIONS_MAX})

@@ -199,6 +199,7 @@ class Surface:
         self, argument: str, value: str, call: Call, prompt: str | None = None
     ) -> dict[str, Any]:
         """Paths, for arguments that are one: of a prompt that is offered here, or of a resource."""
+        self._resources.require_listing(call)
         if not self._completes:
             return no_completion()
         if prompt is not None:

@@ -232,7 +232,7 @@ def test_an_empty_list_admits_nothing_and_an_empty_filter_everything(tools: Mcp)
 
 
 BAD_FILTERS: tuple[dict[str, Any], ...] = (
-    {"source_ids": ["1"]},
+    {"source_ids": ["one"]},
     {"source_ids": 1},
     {"source_ids": [1.5]},
     {"source_ids": [True]},
@@ -244,7 +244,7 @@ BAD_FILTERS: tuple[dict[str, Any], ...] = (
     {"min_score": "5"},
     {"min_relevance": -0.1},
     {"min_relevance": 1.1},
-    {"post_type_ids": ["1"]},
+    {"post_type_ids": ["one"]},
     {"post_type_ids": [1, -2]},
     {"tags_any": "mysql"},
     {"tags_all": [["mysql"]]},
