@@ -42,7 +42,7 @@ _COMMANDS = (
     ("sessions", "sessions", "sessions", "List conversations with assistants, or show one."),
     ("pack", "pack", "pack", "Show what files would take in a prompt, and where each would go."),
     ("memory", "memory", "memory", "Look after what agents remember."),
-    ("push", "push", "push", "Send the notes of a folder to a memory server."),
+    ("push", "push", "push", "Send the Markdown notes of the folder DIR to a memory server."),
     ("usage", "usage", "usage", "Show how much each namespace holds, and the quotas."),
     ("call", "call", "call", "Call TOOL with ARGUMENTS and print its answer as JSON."),
     ("migrate", "migrate", "migrate", "Move everything into another store."),

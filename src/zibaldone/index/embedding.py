@@ -15,6 +15,7 @@ from zibaldone.index import metrics
 from zibaldone.limits import INDEX_ERROR_CHARS_MAX
 from zibaldone.model.vector import np
 from zibaldone.store.upkeep import ChunkText, DocumentState, Upkeep
+from zibaldone.text.title import title_beside
 
 _log = logging.getLogger("zibaldone.index")
 
@@ -44,7 +45,8 @@ class Embedded:
 
 def embedded_text(title: str, chunk: ChunkText) -> str:
     """A chunk alone often does not say what it is about; its title and headings do."""
-    return "\n".join(part for part in (title, chunk.heading, chunk.body) if part)
+    said = (title_beside(title, chunk.body), chunk.heading, chunk.body)
+    return "\n".join(part for part in said if part)
 
 
 async def embed(embedder: Embedder, tasks: Sequence[Task]) -> list[Embedded]:

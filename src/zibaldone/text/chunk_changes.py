@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from zibaldone.model.chunk import ChunkChanges, ChunkTerms, MovedChunk, NewChunk, StoredChunk
 from zibaldone.text.chunk import Chunk
 from zibaldone.text.terms import index_terms
+from zibaldone.text.title import title_beside
 
 Checkpoint = Callable[[], None]
 """Called between steps of long work; raises when the work is to end."""
@@ -54,7 +55,7 @@ class WantedChunks:
         for hashed in self._compared(stored).added:
             checkpoint()
             if hashed.digest not in self.terms:
-                self.terms[hashed.digest] = _terms(title_terms, hashed.chunk)
+                self.terms[hashed.digest] = self._terms(title_terms, hashed.chunk)
 
     def lacks_terms(self, stored: Iterable[StoredChunk]) -> bool:
         """Would `changes` have to make terms?"""
@@ -86,6 +87,10 @@ class WantedChunks:
         removed = [gone.chunk_key for left in by_hash.values() for gone in left]
         return _Compared(added, moved, removed)
 
+    def _terms(self, title_terms: list[list[str]], chunk: Chunk) -> ChunkTerms:
+        title = title_terms if title_beside(self.title, chunk.text) else []
+        return ChunkTerms(title, index_terms(chunk.heading), index_terms(chunk.text))
+
     def _new_chunks(self, added: Sequence[HashedChunk]) -> list[NewChunk]:
         if not added:
             return []
@@ -98,7 +103,7 @@ class WantedChunks:
                 chunk.heading,
                 chunk.text,
                 digest,
-                self.terms.get(digest) or _terms(title_terms, chunk),
+                self.terms.get(digest) or self._terms(title_terms, chunk),
             )
             for chunk, digest in ((hashed.chunk, hashed.digest) for hashed in added)
         ]
@@ -117,10 +122,6 @@ def chunk_changes(
     return WantedChunks.of(title, wanted).changes(stored)
 
 
-def _terms(title_terms: list[list[str]], chunk: Chunk) -> ChunkTerms:
-    return ChunkTerms(title_terms, index_terms(chunk.heading), index_terms(chunk.text))
-
-
 def _chunk_hash(title: str, chunk: Chunk) -> bytes:
-    text = f"{title}\0{chunk.heading}\0{chunk.text}"
+    text = f"{title_beside(title, chunk.text)}\0{chunk.heading}\0{chunk.text}"
     return hashlib.blake2b(text.encode(), digest_size=16).digest()

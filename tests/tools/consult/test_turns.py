@@ -331,7 +331,9 @@ def test_an_assistant_that_may_searches_the_knowledge_of_its_caller(world: Consu
 
 
 def test_an_assistant_reads_no_knowledge_for_a_key_that_may_not_read(world: Consulted) -> None:
-    world.mcp(path="/mcp").call("upload_document", path="birds/owl", content="The owl is nocturnal.")
+    world.mcp(path="/mcp").call(
+        "upload_document", path="birds/owl", content="The owl is nocturnal."
+    )
     call = Call("search_knowledge", '{"query": "owl"}')
     world.models.script(Reply(calls=(call,)), Reply("No."))
     world.chat("birds", assistant="knowing", who="writer")
