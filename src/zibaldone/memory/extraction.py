@@ -17,10 +17,10 @@ from zibaldone.limits import (
     ENTITIES_MAX,
     ENTITY_CHARS_MAX,
     ENTITY_KIND_CHARS_MAX,
-    EXTRACT_ANSWER_CHARS_MAX,
     FACT_CHARS_MAX,
     FACTS_MAX,
     FRONT_MATTER_CHARS_MAX,
+    MEMORY_EXTRACT_ANSWER_CHARS_MAX,
     MEMORY_READ_CHARS_MAX,
     RELATION_CHARS_MAX,
 )
@@ -150,8 +150,8 @@ def extracted_episode(
 
 
 def _object(answer: str) -> dict[str, Any]:
-    if len(answer) > EXTRACT_ANSWER_CHARS_MAX:
-        raise Malformed(f"it has more than {EXTRACT_ANSWER_CHARS_MAX} characters")
+    if len(answer) > MEMORY_EXTRACT_ANSWER_CHARS_MAX:
+        raise Malformed(f"it has more than {MEMORY_EXTRACT_ANSWER_CHARS_MAX} characters")
     try:
         value = orjson.loads(answer)
     except orjson.JSONDecodeError:

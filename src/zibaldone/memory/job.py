@@ -26,11 +26,11 @@ from zibaldone.errors import (
 from zibaldone.jobs.runner import JobContext, JobFailed, JobKind, JobPostponed
 from zibaldone.keep.episodes import put_extracted
 from zibaldone.limits import (
-    EXTRACT_CONCURRENCY,
-    EXTRACT_KEPT_SECONDS,
-    EXTRACT_LEASE_SECONDS,
-    EXTRACT_TRIES_MAX,
     JOB_BACKOFF_SECONDS_MAX,
+    MEMORY_EXTRACT_CONCURRENCY,
+    MEMORY_EXTRACT_KEPT_SECONDS,
+    MEMORY_EXTRACT_LEASE_SECONDS,
+    MEMORY_EXTRACT_TRIES_MAX,
 )
 from zibaldone.memory.extraction import (
     READ_CHARS_MAX,
@@ -62,6 +62,8 @@ _PASSING = (
 OUTDATED = {"outcome": "outdated"}
 """The result of a job whose revision is no longer the document's."""
 
+_BEHIND = "The episode cannot be read yet: what is read from is behind what was written."
+
 
 class Extractor(Protocol):
     """A model that can be asked."""
@@ -83,8 +85,10 @@ def extract_kind(store: Store, extractor: Extractor, *, redacts: bool) -> JobKin
     async def extract(context: JobContext) -> dict[str, Any]:
         revision, key_id = _wanted(context.payload)
         part = await store.read(context.tenant, lambda reader: _part(reader, context.job_id))
-        if part is None or not part.is_live or part.revision != revision:
+        if part is None or not part.is_live or part.revision > revision:
             return OUTDATED
+        if part.revision < revision:
+            raise StorageUnavailable(_BEHIND)
         text = await asyncio.to_thread(_text, part, redacts)
         await context.progress(0, 1, "asking the model")
         answer = await _ask(extractor, context.tenant, key_id, text)
@@ -110,10 +114,10 @@ def extract_kind(store: Store, extractor: Extractor, *, redacts: bool) -> JobKin
 
     return JobKind(
         extract,
-        concurrency=EXTRACT_CONCURRENCY,
-        lease_seconds=EXTRACT_LEASE_SECONDS,
-        tries_max=EXTRACT_TRIES_MAX,
-        keep_done_seconds=EXTRACT_KEPT_SECONDS,
+        concurrency=MEMORY_EXTRACT_CONCURRENCY,
+        lease_seconds=MEMORY_EXTRACT_LEASE_SECONDS,
+        tries_max=MEMORY_EXTRACT_TRIES_MAX,
+        keep_done_seconds=MEMORY_EXTRACT_KEPT_SECONDS,
         by_subject=True,
     )
 
@@ -129,7 +133,7 @@ def _part(reader: Reader, job_id: str) -> DocumentPart | None:
     """The job's document under the id that it has now."""
     job = reader.jobs.get(job_id)
     if job is None or job.subject is None:
-        return None
+        raise StorageUnavailable(_BEHIND)
     return reader.documents.peek(job.subject, READ_CHARS_MAX)
 
 
