@@ -973,6 +973,24 @@ FACT_CHARS_MAX = 500
 RELATION_CHARS_MAX = 80
 """Of what stands between the two entities of a fact."""
 
+ENTITY_KIND_CHARS_MAX = 40
+"""Of the kind that a model says an entity is of."""
+
+MEMORY_EXTRACT_ANSWER_CHARS_MAX = 256 * KIB
+"""Of a model's list of entities and facts; a longer one is not read."""
+
+MEMORY_EXTRACT_CONCURRENCY = 4
+"""Episodes that models read at the same time, in all processes."""
+
+MEMORY_EXTRACT_LEASE_SECONDS = 20.0
+"""An episode whose reader's process died is read by another after this time."""
+
+MEMORY_EXTRACT_TRIES_MAX = 12
+"""Attempts to have an episode read while the provider is away: for about an hour."""
+
+MEMORY_EXTRACT_KEPT_SECONDS = 86_400.0
+"""How long the outcome of reading an episode is kept: there is one for each write."""
+
 FRONT_MATTER_CHARS_MAX = 4_096
 """Of the front matter of an episode; what is longer is text."""
 

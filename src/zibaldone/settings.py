@@ -156,6 +156,12 @@ class Settings:
         "Other models that can be asked, each a table [assistants.NAME]; see "
         "docs/howto/consult.md.",
     )
+    memory_assistant: str = _setting(
+        _text,
+        "",
+        "Name of the assistant that reads what is written to memory and lists its entities and "
+        "facts, in the background; none by default. See docs/howto/memory.md.",
+    )
     read_store: str = _setting(
         _text,
         "",

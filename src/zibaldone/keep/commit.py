@@ -8,7 +8,7 @@ from zibaldone.errors import NotFound
 from zibaldone.model.document import Document, VectorStatus
 from zibaldone.model.facets import Facets
 from zibaldone.model.instant import now_us
-from zibaldone.model.job import VECTORS, NewJob
+from zibaldone.model.job import EXTRACT, VECTORS, NewJob
 from zibaldone.model.memory import place_of
 from zibaldone.store.port import AuditEntry, Reader, Writer
 from zibaldone.text.chunk import cut
@@ -27,6 +27,8 @@ class Actor:
 
     key_id: str
     request_id: str = ""
+    extracts: bool = False
+    """A model reads what is written to memory, later and as a job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,8 @@ def commit(
     writer.documents.put_facets(stored, _facets(stored))
     if place_of(stored.document_id) is not None:
         writer.memory.put(stored, episode_of(stored, stored.body))
+        if actor.extracts and stored.is_live and stored.body.strip():
+            writer.queue.add([_extract_job(stored, actor)])
     elif before is not None and place_of(before.document_id) is not None:
         writer.memory.put(stored, None)  # it was renamed, and is no episode any more
     _put_links(writer, before, stored)
@@ -107,6 +111,17 @@ def _vectors_job(document: Document) -> NewJob:
         VECTORS,
         subject=str(document.storage_key),
         payload={"revision": document.revision},
+        created_at_us=document.updated_at_us,
+    )
+
+
+def _extract_job(document: Document, actor: Actor) -> NewJob:
+    """It belongs to the namespace, so that it is not counted among the open jobs of the key: only
+    its cost is the key's."""
+    return NewJob(
+        EXTRACT,
+        subject=str(document.storage_key),
+        payload={"revision": document.revision, "key_id": actor.key_id},
         created_at_us=document.updated_at_us,
     )
 

@@ -24,7 +24,7 @@ from zibaldone.limits import (
 )
 from zibaldone.model.document import Document
 from zibaldone.model.instant import from_iso, to_iso
-from zibaldone.model.memory import MEMORY_PREFIX, EpisodeHead, place_of
+from zibaldone.model.memory import MEMORY_PREFIX, Episode, EpisodeHead, place_of
 from zibaldone.store.port import Reader, Writer
 from zibaldone.text import normalize
 from zibaldone.text.chunk_changes import Checkpoint
@@ -119,6 +119,18 @@ def adding(new: NewEpisode, actor: Actor, limits: Limits) -> Edit[Change]:
         return Change(before, after)
 
     return Edit(document_id, look=look, decide=decide, text_chars=len(new.body))
+
+
+def put_extracted(writer: Writer, document_id: str, revision: int, episode: Episode) -> bool:
+    """Store what was extracted from this revision, in place of what is stored of the episode.
+
+    False: the document is at another revision, or deleted; nothing was changed.
+    """
+    document = writer.documents.get(document_id)  # locked until the commit: no edit comes between
+    if document is None or not document.is_live or document.revision != revision:
+        return False
+    writer.memory.put(document, episode)
+    return True
 
 
 def delete_with_id(writer: Writer, episode_id: str, actor: Actor) -> int:

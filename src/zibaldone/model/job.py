@@ -17,7 +17,10 @@ STATES: tuple[JobState, ...] = ("queued", "running", "parked", "done", "cancelle
 VECTORS = "vectors"
 """The kind that embeds what changed in a document."""
 
-DOCUMENT_KINDS = frozenset({VECTORS})
+EXTRACT = "extract"
+"""The kind that lets a model read an episode of memory."""
+
+DOCUMENT_KINDS = frozenset({VECTORS, EXTRACT})
 """Kinds whose subject is a document's storage key; people are shown the document's id instead."""
 
 

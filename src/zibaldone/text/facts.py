@@ -94,6 +94,24 @@ def facts_in(
     return facts
 
 
+def stated_fact(subject: str, relation: str, object_: str, sentence: str, valid_at_us: int) -> Fact:
+    """A fact that somebody else found in a sentence: slot and time are by the same rules."""
+    said = " ".join(relation.replace("_", " ").split())
+    key, target = entity_key(subject), entity_key(object_)
+    slot, time_us = _slot(said), _time(sentence, valid_at_us)
+    if slot and _ENDED.search(said):
+        target = f"not {target}"
+    attribute = None
+    if not slot and _MAY_BE_ATTRIBUTE.search(sentence):
+        attribute = _ATTRIBUTE.match(sentence)
+    if attribute is not None:
+        owner = entity_key(attribute["owner"] or attribute["owner2"] or "")
+        name = entity_key(attribute["name"] or attribute["name2"] or "")
+        if owner == key and target == entity_key(attribute["value"]):
+            slot, time_us = f"its {name}"[:RELATION_CHARS_MAX], valid_at_us
+    return Fact(key, said[:RELATION_CHARS_MAX], target, sentence, time_us, slot)
+
+
 def _finder(entities: Iterable[Entity]) -> re.Pattern[str]:
     """Longer names first: `Project Apollo` is not `Apollo`."""
     names = sorted({entity.name for entity in entities}, key=len, reverse=True)

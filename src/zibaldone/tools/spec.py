@@ -103,6 +103,8 @@ class Runtime:
     """Held by a call that reads a file or a page, until its text is stored."""
     assistants: Mapping[str, Assistant] = field(default_factory=dict)
     """Other models that can be asked, by name."""
+    extracts: bool = False
+    """An assistant reads what is written to memory."""
     counts: Counts = field(default_factory=Counts)
     """Tokens of files."""
     packs: TaskTurns = field(default_factory=pack_turns)
@@ -193,7 +195,7 @@ class Call:
 
     @property
     def actor(self) -> Actor:
-        return Actor(self.principal.key_id, self.request_id)
+        return Actor(self.principal.key_id, self.request_id, self.runtime.extracts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

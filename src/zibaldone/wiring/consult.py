@@ -11,6 +11,7 @@ from typing import Any
 from zibaldone.access.principal import Principal, Tenant
 from zibaldone.access.turns import TaskTurns
 from zibaldone.consult.answer import ChatAnswer, StoredAnswer
+from zibaldone.consult.extract import AssistantExtractor
 from zibaldone.consult.functions import FileStore, Knowledge
 from zibaldone.consult.hosted import hosted_index, sweep_leftovers
 from zibaldone.consult.job import StoreAnswer
@@ -19,6 +20,7 @@ from zibaldone.consult.turn import Consulting
 from zibaldone.embed.port import Embedder
 from zibaldone.errors import ZibaldoneError
 from zibaldone.limits import Limits
+from zibaldone.memory.job import Extractor
 from zibaldone.model.assistant import Assistant
 from zibaldone.pack.counts import Counts
 from zibaldone.pack.files import PackedFile
@@ -71,6 +73,12 @@ def build_consulting(
         knowledge_of=knowledge_of,
         packs=packs,
         counts=counts,
+    )
+
+
+def build_extractor(store: Store, limits: Limits, assistant: Assistant) -> Extractor:
+    return AssistantExtractor(
+        store, limits, assistant, lambda chosen: open_provider(chosen, os.environ)
     )
 
 

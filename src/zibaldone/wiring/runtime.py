@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from zibaldone.consult.job import CONSULT, consult_kind
 from zibaldone.embed.open import EmbedderSettings, open_embedder
@@ -17,19 +18,22 @@ from zibaldone.ingest.fetch import Fetcher
 from zibaldone.jobs.runner import JobRunner
 from zibaldone.keep.pulled import PulledDocuments
 from zibaldone.keep.writing import Preparation
-from zibaldone.model.assistant import read_assistants
+from zibaldone.memory.job import extract_kind
+from zibaldone.model.assistant import Assistant, read_assistants
+from zibaldone.model.job import EXTRACT
 from zibaldone.pack.counts import CACHE_FILE, Counts
 from zibaldone.pull.job import SYNC, sync_kind
 from zibaldone.pull.live import LiveSources
 from zibaldone.settings import Settings
 from zibaldone.store.open import mirrored, open_store, store_url
 from zibaldone.tools.spec import Runtime, pack_turns
-from zibaldone.wiring.consult import answer_writer, build_consulting
+from zibaldone.wiring.consult import answer_writer, build_consulting, build_extractor
 
 
 def build_runtime(settings: Settings) -> Runtime:
     limits = settings.limits
     assistants = read_assistants(settings.assistants)
+    reader = memory_assistant(settings.memory_assistant, assistants)
     chosen = chosen_embedder(settings)
     embedder = None if chosen is None else Watched(chosen)
     url = store_url(settings.data, settings.store)
@@ -56,6 +60,9 @@ def build_runtime(settings: Settings) -> Runtime:
             store, limits, assistants, embedder, lambda: runtime, counts=counts, packs=packs
         )
         kinds[CONSULT] = consult_kind(consulting, answer_writer(lambda: runtime))
+    if reader is not None:
+        extractor = build_extractor(store, limits, reader)
+        kinds[EXTRACT] = extract_kind(store, extractor, redacts=reader.redact)
     jobs = JobRunner(store, kinds)
     runtime = Runtime(
         store=store,
@@ -70,6 +77,7 @@ def build_runtime(settings: Settings) -> Runtime:
         live=LiveSources(store, os.environ, on_added=jobs.wake),
         assistants=assistants,
         consulting=consulting,
+        extracts=reader is not None,
         counts=counts,
         packs=packs,
         schedules=() if index is None else (reindex_schedule(),),
@@ -86,6 +94,19 @@ def build_runtime(settings: Settings) -> Runtime:
         ),
     )
     return runtime
+
+
+def memory_assistant(name: str, assistants: Mapping[str, Assistant]) -> Assistant | None:
+    """The assistant that reads what is written to memory. ConfigurationError: there is no such."""
+    if not name:
+        return None
+    if name not in assistants:
+        known = ", ".join(sorted(assistants)) or "none"
+        raise ConfigurationError(
+            f"memory_assistant is {name!r}, which is no assistant in the settings; there are: "
+            f"{known}."
+        )
+    return assistants[name]
 
 
 def chosen_embedder(settings: Settings) -> Embedder | None:

@@ -1,0 +1,1 @@
+"""Memory that a model has read."""
