@@ -436,7 +436,9 @@ def test_a_job_is_started_polled_and_cancelled(world: Consulted) -> None:
 def test_a_client_that_declares_tasks_is_given_one(world: Consulted) -> None:
     headers = world.keys["ada"].headers
     mcp = Mcp(world.server.client, "/mcp-consult", version=MODERN, headers=headers)
-    declared = {"_meta": {CLIENT_CAPABILITIES_META_KEY: {"extensions": {EXTENSION: {}}}}}
+    declared: dict[str, Any] = {
+        "_meta": {CLIENT_CAPABILITIES_META_KEY: {"extensions": {EXTENSION: {}}}}
+    }
     given = {"session_id": "task", "instructions": "Go."}
     called = {"name": "chat_with_reviewer", "arguments": given, **declared}
     task = mcp.result("tools/call", called)
