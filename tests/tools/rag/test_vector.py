@@ -81,7 +81,7 @@ SHORT = base64.b64encode(base64.b64decode(GOOD["values_b64"])[:-1]).decode()
         {**GOOD, "dim": 32},
         {**GOOD, "dim": 0},
         {**GOOD, "dim": -64},
-        {**GOOD, "dim": "64"},
+        {**GOOD, "dim": "many"},
         {**GOOD, "values_b64": SHORT},
         {**GOOD, "values_b64": ""},
         {**GOOD, "values_b64": "not base64!"},
