@@ -150,7 +150,7 @@ def test_a_password_in_clear_is_refused_without_being_repeated(tmp_path: Path, u
 def _key(run: Pulling, namespace: str, *options: str) -> dict[str, str]:
     """An API key, made as an operator makes it."""
     if "--effect" not in options:
-        options = (*options, "--effect", "read", "--effect", "admin")
+        options = (*options, "--effect", "read", "--effect", "write", "--effect", "admin")
     made = run_cli(
         *("key", "create", "--json", "--namespace", namespace, *options),
         data=run.server.data,
