@@ -56,7 +56,7 @@ def import_folder(
     """
     if folder is None or not folder.is_dir():
         raise click.UsageError(f"{folder} is not a folder." if folder else "Which folder?")
-    with context.opened(ctx.obj) as session:
+    with context.opened(ctx.obj, if_missing="empty" if dry_run else "create") as session:
         importer = importer_of(session, existing, dry_run=dry_run)
         total = sum(1 for _ in walk(folder, patterns)) if sys.stderr.isatty() else 0
         with context.progress("Importing", total) as advance:

@@ -801,6 +801,10 @@ class ApiKeyWrites(ApiKeyReads, Protocol):
         """False: there is no such key, or it has ended already."""
         ...
 
+    def delete(self, key_id: str) -> bool:
+        """Forget a key, whether it has ended or not. False: there is no such key."""
+        ...
+
 
 class Reader(Protocol):
     """What one transaction reads, as one tenant sees it."""
