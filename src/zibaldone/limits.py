@@ -1128,13 +1128,13 @@ PACK_CACHE_FILES_MAX = 50_000
 PACK_COUNT_SLICE_CHARS = 32_768
 """Characters whose tokens are counted at once, two milliseconds in which no other thread runs."""
 
-PACK_IGNORE_BYTES_MAX = 256 * KIB
+IGNORE_BYTES_MAX = 256 * KIB
 """Of one .gitignore or .zibaldoneignore."""
 
-PACK_IGNORE_LINES_MAX = 5_000
+IGNORE_LINES_MAX = 5_000
 """Of one .gitignore or .zibaldoneignore."""
 
-PACK_IGNORE_WILDCARDS_MAX = 3
+IGNORE_WILDCARDS_MAX = 3
 """Asterisks in one part of a pattern; matching takes the power of their number."""
 
 PACK_INLINE_SHARE = 0.75
