@@ -114,10 +114,10 @@ def _described(heading: str, member: object) -> Iterator[str]:
 
 def _readme(name: str) -> str:
     try:
-        metadata = importlib.metadata.metadata(name)
+        metadata: Any = importlib.metadata.metadata(name)
     except importlib.metadata.PackageNotFoundError:
         return ""
-    text = metadata.get_payload() or metadata.get("Description") or ""  # type: ignore[attr-defined]
+    text = metadata.get_payload() or metadata.get("Description") or ""
     return f"{metadata.get('Summary') or ''}\n\n{text}".strip()
 
 
