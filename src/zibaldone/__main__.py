@@ -1,3 +1,17 @@
-from zibaldone.cli.main import main
+"""The command `zibaldone`, also as `python -m zibaldone`."""
 
-main()
+from zibaldone.cli.interrupts import EXIT_CODE, quit_at_once
+
+
+def main() -> None:
+    quit_at_once()
+    from zibaldone.cli.main import main as run
+
+    try:
+        run()
+    except KeyboardInterrupt:  # between the end of a command and that of the process
+        raise SystemExit(EXIT_CODE) from None
+
+
+if __name__ == "__main__":
+    main()

@@ -15,6 +15,7 @@ from zibaldone.cli.importing import (
     skip_existing_option,
     update_option,
 )
+from zibaldone.cli.vectors import finish_vectors, no_vectors_option
 from zibaldone.exchange.folder import FolderImport
 from zibaldone.exchange.walk import FolderWalk, Selection
 from zibaldone.model.incoming import Existing
@@ -52,8 +53,10 @@ from zibaldone.model.incoming import Existing
 @update_option
 @skip_existing_option
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@no_vectors_option
 @context.json_option
 @click.pass_context
+@context.resumable("What was imported is kept; run the same command again to go on.")
 def import_folder(
     ctx: click.Context,
     paths: tuple[Path, ...],
@@ -63,6 +66,7 @@ def import_folder(
     no_ignore: bool,
     existing: Existing | None,
     dry_run: bool,
+    no_vectors: bool,
     as_json: bool,
 ) -> None:
     """Import the file PATH, or the files of the folder PATH: text, Markdown, code, HTML, PDF, DOCX.
@@ -70,7 +74,7 @@ def import_folder(
     A file's path in the folder becomes the document's path; a file that is named itself keeps its
     name. A folder written by `export` gives back ids, titles, tags, metadata and history; files
     edited since then are newer. Hidden and ignored files are left out. A document that was changed
-    here is left alone unless --update is given.
+    here is left alone unless --update is given. Where no server runs, vectors are made here.
     """
     if not paths:
         raise click.UsageError("Which file or folder?")
@@ -98,9 +102,10 @@ def import_folder(
                 session.run(folder_import.run())
                 ids |= folder_import.ids
                 ignored += folder_import.ignored
+        vectors = finish_vectors(session, is_wanted=not (dry_run or no_vectors))
     if as_json:
         summary = {**importer.summary.as_dict(), "ignored": ignored, "dry_run": dry_run}
-        context.echo_json(summary)
+        context.echo_json({**summary, "vectors": vectors})
     else:
         echo_ignored(ignored)
         echo_summary(importer.summary, dry_run=dry_run)

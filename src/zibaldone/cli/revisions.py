@@ -114,4 +114,4 @@ def restore(
     It is written as a new revision. A deleted document comes back.
     """
     arguments = {"path": path, "revision": revision, "last_known_revision": if_revision}
-    echo_written(context.run_tool(options, "restore_document", arguments), as_json)
+    echo_written(context.run_writing_tool(options, "restore_document", arguments), as_json)
