@@ -11,15 +11,15 @@ WORKERS ?= 2
 
 setup: $(STAMP)
 
-# What serving needs, and nothing else. The model's libraries come without what they need only to
-# download models; modules are compiled when they are first used.
+# What serving needs, and nothing else. The model and its libraries, without what these need only to
+# download models, come at the same time; modules are compiled when they are first used.
 $(SERVING): pyproject.toml constraints.txt models/minilm/build.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Zibaldone needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12")'
 	@echo "Setting up in $(VENV), which takes about half a minute the first time."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(PIP) --no-compile --editable '.[ingest,pull]'
-	@$(PIP) --no-compile --no-deps onnxruntime tokenizers
-	@$(BIN)/python models/minilm/build.py --install || echo "The built-in model cannot be had: keyword search only."
+	@( $(PIP) --no-compile --no-deps onnxruntime tokenizers && $(BIN)/python models/minilm/build.py --install \
+	    || echo "The built-in model cannot be had: keyword search only." ) & \
+	  $(PIP) --no-compile --editable '.[ingest,pull]'; code=$$?; wait; exit $$code
 	@touch $(SERVING)
 
 # The same environment with what the tests need.
