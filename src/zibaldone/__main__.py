@@ -2,9 +2,10 @@
 
 from zibaldone.cli.interrupts import EXIT_CODE, quit_at_once
 
+quit_at_once()  # before all else is imported; whoever imports this module is the command
+
 
 def main() -> None:
-    quit_at_once()
     from zibaldone.cli.main import main as run
 
     try:

@@ -59,6 +59,7 @@ def test_json_behind_two_dashes_is_a_word(cli: Commands) -> None:
 # Each command in a child of a process that has everything imported: a start takes most of the time.
 _EACH = """
 import json, os, sys, tempfile
+import zibaldone.cli.session
 from zibaldone.cli.main import main
 from tests.drivers.command_tree import leaves
 results = []

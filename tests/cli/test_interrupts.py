@@ -18,10 +18,9 @@ from tests.drivers.terminal import CTRL_C, Terminal
 pytestmark = pytest.mark.engine("sqlite", reason="nothing of it is about the store")
 
 IMPORTED = (  # in this order
-    "zibaldone.cli.interrupts",
     "click.core",
     "zibaldone.settings",
-    "zibaldone.cli.lists",
+    "zibaldone.find.parse",
     "zibaldone.store.port",
     "zibaldone.tools.spec",
 )

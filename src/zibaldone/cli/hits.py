@@ -39,6 +39,11 @@ def echo_hits(hits: Sequence[dict[str, Any]], color: ColorChoice) -> None:
         _echo_hit(number, hit, columns, is_colored=is_colored)
 
 
+def echo_note(text: str) -> None:
+    """On standard error; wrapped if that is a terminal."""
+    click.echo(click.wrap_text(text, _columns()) if sys.stderr.isatty() else text, err=True)
+
+
 def wants_color(choice: ColorChoice) -> bool:
     """As no-color.org has it: a NO_COLOR that is not empty switches colour off."""
     if choice != "auto":

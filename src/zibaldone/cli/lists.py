@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from zibaldone.cli import context
-from zibaldone.cli.hits import ColorChoice, color_option, echo_hits
+from zibaldone.cli.hits import ColorChoice, color_option, echo_hits, echo_note
 from zibaldone.cli.vectors import unserved_advice
 from zibaldone.find.parse import checked_text
 from zibaldone.limits import (
@@ -157,4 +157,4 @@ def search(
     if not answer["results"]:
         click.echo("Nothing found.", err=True)
     if "note" in answer:
-        click.echo(f"Note: {context.printable(answer['note'])}.{advice}", err=True)
+        echo_note(f"Note: {context.printable(answer['note'])}.{advice}")
