@@ -123,7 +123,7 @@ class Sessions:
     def spend(self, owner: str, day: int, spent: Spent) -> Spent:
         values = {"namespace": self._tenant.namespace, "owner": owner, "day": day}
         more = {"tokens": spent.tokens, "cost": spent.cost}
-        row = self._raw.execute(_SQL["spend"], {**values, **more}).fetchone()
+        (row,) = self._raw.execute(_SQL["spend"], {**values, **more}).fetchall()
         return Spent(*row)
 
     def _folders(self, key: SessionKey) -> stored.Folders:
