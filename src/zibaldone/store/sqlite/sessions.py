@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from collections.abc import Iterable, Mapping, Sequence
 
 import apsw
@@ -123,7 +124,7 @@ class Sessions:
     def spend(self, owner: str, day: int, spent: Spent) -> Spent:
         values = {"namespace": self._tenant.namespace, "owner": owner, "day": day}
         more = {"tokens": spent.tokens, "cost": spent.cost}
-        (row,) = self._raw.execute(_SQL["spend"], {**values, **more}).fetchall()
+        row: Any = self._raw.execute(_SQL["spend"], {**values, **more}).fetchone()
         return Spent(*row)
 
     def _folders(self, key: SessionKey) -> stored.Folders:
