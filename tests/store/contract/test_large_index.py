@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.store.backends import BACKENDS
+from tests.store.kept import EVERYTHING
 from tests.store.large_index import AWAY, CHUNKS, COUNTS, Index, large_index
 from zibaldone.limits import LEXICAL_ENOUGH
 from zibaldone.model.query import NO_FILTER, Filter
@@ -118,3 +119,13 @@ def test_another_namespace_sees_its_own_only(index: Index) -> None:
     for words in ("fir oak elm", "oak elm", "yew oak elm ash"):
         assert len(index.found(words, tenant=AWAY)) == 1
         assert len(index.found(words, tenant=AWAY, limit=1, offset=1)) == 0
+
+
+def test_terms_are_counted_over_all_namespaces(index: Index) -> None:
+    for kept in (index.small, index.large):
+        for tenant in (EVERYTHING, AWAY):
+            known = kept.read(lambda reader: reader.lexical.frequencies([*COUNTS, "gum"]), tenant)
+            assert known.chunks >= CHUNKS
+            assert {term: known.chunks_with[term] for term in COUNTS} == COUNTS
+            assert known.chunks_with["gum"] == 0
+    assert index.small.read(lambda reader: reader.lexical.frequencies([])).chunks_with == {}
