@@ -12,6 +12,7 @@ from zibaldone.find.judge import Judge, judge
 from zibaldone.find.meaning import Meaning
 from zibaldone.find.missing import Missing
 from zibaldone.find.parse import QuotingRank
+from zibaldone.find.rarest import with_rarest
 from zibaldone.find.relevance import Relevance, is_weak
 from zibaldone.find.share import vector_share
 from zibaldone.model.chunk import ChunkView
@@ -55,7 +56,7 @@ def search_documents(
     reader: Reader, query: Query, where: Filter, meaning: Meaning | None, *, limit: int
 ) -> DocumentHits:
     wanted = Wanted(
-        query,
+        with_rarest(reader, query),
         where,
         lexical_max=CANDIDATES_PER_LEG,
         vector_max=CANDIDATES_PER_LEG,

@@ -17,6 +17,7 @@ from zibaldone.find.judge import Judge, judge
 from zibaldone.find.meaning import Meaning
 from zibaldone.find.missing import Missing
 from zibaldone.find.parse import QuotingRank
+from zibaldone.find.rarest import with_rarest
 from zibaldone.find.share import vector_share
 from zibaldone.limits import CANDIDATES_MAX, SEARCH_LIMIT_MAX
 from zibaldone.model.query import Filter, Query
@@ -73,6 +74,7 @@ class Ranking:
 def rank_chunks(
     reader: Reader, query: Query, where: Filter, meaning: Meaning | None, mode: Mode
 ) -> Ranking:
+    query = with_rarest(reader, query)
     match mode:
         case FuseRanks():
             return _fused(reader, query, where, meaning, mode)
