@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 @click.option("--data", type=click.Path(path_type=Path), help="Folder of the data.")
 @click.option("--store", help="Where documents are kept: a path or URL.")
 @click.option("--read-store", help="URL of a replica of the store, for reads.")
+@click.option("--reranker", help="URL of a /rerank endpoint that orders the best hits.")
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]))
 @click.pass_obj
 def serve(options: context.Options, /, data: Path | None, store: str | None, **flags: Any) -> None:

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--profile", default="mcp", show_default=True, help="Which tools to offer.")
+@click.option("--reranker", help="URL of a /rerank endpoint that orders the best hits.")
 @click.pass_obj
-def stdio(options: context.Options, /, profile: str) -> None:
+def stdio(options: context.Options, /, profile: str, reranker: str | None) -> None:
     """Serve MCP over standard input and output."""
     import asyncio
 
@@ -28,7 +29,7 @@ def stdio(options: context.Options, /, profile: str) -> None:
     from zibaldone.wiring.sources import reconcile_sources
 
     source, sink = take_streams()
-    settings = options.settings()
+    settings = options.settings(reranker=reranker)
     logs.configure(settings.log_level)
     catalogue = build_catalogue(settings)
     surface = Surface(catalogue.profile(profile), catalogue)

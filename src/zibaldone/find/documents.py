@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from zibaldone.errors import DeadlineExceeded
 from zibaldone.find.candidates import Candidates, Wanted, gather, joined
+from zibaldone.find.evidence import DOCUMENTS_LOOKED_AT, asked_terms, document_score
 from zibaldone.find.fusion import Fused, weighted_scores, with_bonus
 from zibaldone.find.meaning import Meaning
 from zibaldone.find.missing import Missing
@@ -31,6 +32,8 @@ search without them finds what stands behind."""
 class DocumentHit:
     score: float
     chunks: list[ChunkView]
+    score_last: float = 0.0
+    """Of the last of these chunks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,10 @@ def search_documents(
         vector_share=vector_share(reader, candidates, meaning),
     )
     ranked = with_bonus(fused, candidates.quoting, candidates.quoting_bonus)
-    hits = _by_document(reader, ranked, document_of, limit)
+    hits = _by_document(reader, ranked, document_of, max(limit, DOCUMENTS_LOOKED_AT))
+    if candidates.quoting_rank != "first":
+        hits = _by_evidence(hits, wanted.query)
+    hits = hits[:limit]
     return DocumentHits(
         hits,
         quoting=candidates.quoting_rank,
@@ -121,6 +127,19 @@ def _by_document(
             chunks.append(chunk)
     views = reader.chunks.views(chunk.chunk_key for some in best.values() for chunk in some)
     return [
-        DocumentHit(chunks[0].score, [views[chunk.chunk_key] for chunk in chunks])
+        DocumentHit(
+            chunks[0].score,
+            [views[chunk.chunk_key] for chunk in chunks],
+            chunks[-1].score,
+        )
         for chunks in best.values()
     ]
+
+
+def _by_evidence(hits: Sequence[DocumentHit], query: Query) -> list[DocumentHit]:
+    """The first hits in the order of all that speaks for them; the others follow."""
+    asked = asked_terms(query)
+    first, others = hits[:DOCUMENTS_LOOKED_AT], hits[DOCUMENTS_LOOKED_AT:]
+    scores = [document_score(hit.score, hit.score_last, hit.chunks, asked) for hit in first]
+    order = sorted(range(len(first)), key=lambda place: -scores[place])
+    return [*(replace(first[place], score=min(1.0, scores[place])) for place in order), *others]
