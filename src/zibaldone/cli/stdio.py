@@ -29,13 +29,8 @@ def stdio(options: context.Options, /, profile: str, reranker: str | None) -> No
     from zibaldone.wiring.sources import reconcile_sources
 
     source, sink = take_streams()
-<<<<<<< HEAD
     settings = options.settings(reranker=reranker)
-    logs.configure(settings.log_level)
-=======
-    settings = options.settings()
     logs.configure(settings.log_level, settings.log_format)
->>>>>>> main
     catalogue = build_catalogue(settings)
     surface = Surface(catalogue.profile(profile), catalogue)
     runtime = build_runtime(settings)
