@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.drivers.runtimes import Caller, opened
+from zibaldone.find.evidence import asked_terms, title_share
+from zibaldone.text.query import parse_query
 
 FILLER = "The harbour was quiet that morning and nothing of note happened anywhere. " * 12
-STRAY = "Sextant mirrors: to calibrate a sextant, calibrate its mirrors. "
-ABOUT = "To calibrate a sextant, look at its mirrors. "
+STRAY = "Sextant: to calibrate it, look at the mirrors, the mirrors. "
+ABOUT = "To calibrate a sextant, look at its mirrors, both mirrors, before anything else. "
 
 
 def chapters(*beginnings: str) -> str:
@@ -55,11 +57,11 @@ def test_two_chunks_of_a_short_document_are_one_passage(ask: Caller) -> None:
     assert hits(ask, "how to calibrate the mirrors of a sextant")[0][0] == "one"
 
 
-def test_a_title_that_names_the_subject_decides_between_equals(ask: Caller) -> None:
-    add(ask, "a", chapters(ABOUT), title="Odds and ends")
-    add(ask, "b", chapters(ABOUT), title="Odds and mirrors of the sextant")
-    add(ask, "weak", chapters("A sextant was sold. "))
-    assert hits(ask, "how to calibrate the mirrors of a sextant")[0][0] == "b"
+def test_the_share_of_the_words_that_a_title_names_counts() -> None:
+    asked = asked_terms(parse_query("how to calibrate the mirrors of a sextant"))
+    assert title_share("Mirrors of sextants", asked) == pytest.approx(2 / 3)
+    assert title_share("Odds and ends", asked) == title_share("", asked) == 0.0
+    assert title_share("Anything", []) == 0.0
 
 
 def test_what_holds_a_quotation_stays_first(ask: Caller) -> None:
