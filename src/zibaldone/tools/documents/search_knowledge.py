@@ -13,6 +13,7 @@ from typing_extensions import TypedDict
 from zibaldone.embed.port import Embedder
 from zibaldone.errors import InvalidArgument
 from zibaldone.find.documents import DocumentHits, search_documents
+from zibaldone.find.judge import WEAK_NOTE
 from zibaldone.find.meaning import meaning_of
 from zibaldone.find.missing import notes_of, parts_of
 from zibaldone.find.parse import checked_query, query_notes
@@ -51,6 +52,8 @@ class Hits(TypedDict):
     left_out: NotRequired[LeftOut]
     note: NotRequired[str]
     read_on: NotRequired[str]
+    weak: NotRequired[bool]
+    """No hit is good."""
 
 
 _READ_ON = "get_document with from_char = a passage's start"
@@ -110,9 +113,13 @@ def _index_notes(reader: Reader, embedder: Embedder | None) -> list[str]:
 def _answer(hits: DocumentHits, query: Query, limit: int, index_notes: list[str]) -> Hits:
     missing = hits.missing
     notes = [*notes_of(missing), *index_notes, *query_notes(query, hits.quoting)]
+    if hits.is_weak and hits.hits:
+        notes.append(WEAK_NOTE)
     answer: Hits = {"results": [], "count": len(hits.hits), "truncated": False}
     if missing:
         answer["left_out"] = parts_of(missing)
+    if hits.is_weak:
+        answer["weak"] = True
     if notes:
         answer["note"] = "; ".join(notes)
     if hits.hits:
@@ -129,7 +136,9 @@ TOOL = ToolSpec(
     name="search_knowledge",
     title="Search the knowledge base",
     description=(
-        "Find documents by meaning and by words; one hit for each document with its best passages."
+        "Find documents by meaning and by words; one hit for each document with its best passages. "
+        "score ranks the hits; relevance (0 to 1) tells how good each is, and weak: true that none "
+        "is."
     ),
     arguments=SearchKnowledge,
     result=Hits,
