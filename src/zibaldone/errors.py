@@ -8,6 +8,7 @@
     │   ├── Forbidden                     FORBIDDEN               403
     │   ├── InsufficientScope             INSUFFICIENT_SCOPE      403
     │   ├── NotFound                      NOT_FOUND               404
+    │   ├── StoreNotFound                 STORE_NOT_FOUND         404
     │   ├── MethodNotAllowed              METHOD_NOT_ALLOWED      405
     │   ├── RequestTimeout                REQUEST_TIMEOUT         408
     │   ├── Conflict                      CONFLICT                409
@@ -111,6 +112,13 @@ class InsufficientScope(RequestError):
 
 class NotFound(RequestError):
     code = "NOT_FOUND"
+    status = 404
+
+
+class StoreNotFound(RequestError):
+    """A command that only reads was pointed at a place where nothing was ever stored."""
+
+    code = "STORE_NOT_FOUND"
     status = 404
 
 
@@ -238,6 +246,13 @@ class EmbedderUnavailable(EmbeddingFailed):
     """The model is unavailable; nothing is wrong with the text."""
 
     code = "EMBEDDER_UNAVAILABLE"
+    status = 503
+
+
+class RerankerUnavailable(ServiceError):
+    """The reranker did not answer, or not as it should; searches go on without it."""
+
+    code = "RERANKER_UNAVAILABLE"
     status = 503
 
 

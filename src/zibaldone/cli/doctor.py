@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import platform
 import re
 import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,7 +22,7 @@ from zibaldone.cli import context
 from zibaldone.cli.doctor_surroundings import extras, server_at
 from zibaldone.errors import ConfigurationError, ZibaldoneError
 from zibaldone.limits import DISK_FREE_BYTES_LOW, MIB
-from zibaldone.store.open import inspect_store, store_url
+from zibaldone.store.open import inspect_store, store_mark, store_url
 from zibaldone.store.port import StorePlace
 
 Status = Literal["ok", "warn", "fail"]
@@ -63,12 +65,14 @@ def doctor(ctx: click.Context, thorough: bool, as_json: bool) -> None:
         changed = [setting.name for setting in in_force if setting.source != "default"]
         findings.append(Finding("ok", "settings", f"set: {', '.join(changed) or 'none'}"))
         findings.append(_embedder(chosen))
+        if chosen.reranker:
+            findings.append(_reranker(chosen))
         if chosen.store:
             findings.append(Finding("ok", "data folder", "not used: the store is elsewhere"))
         else:
             findings += _data_folder(chosen.data)
         findings += _database(options, store_url(chosen.data, chosen.store), thorough)
-        findings.append(_server(chosen.host, chosen.port))
+        findings.append(_server(chosen))
     is_ok = all(finding.status != "fail" for finding in findings)
     if as_json:
         report = {
@@ -200,6 +204,33 @@ def _embedder(chosen: settings.Settings) -> Finding:
     return Finding("ok", "embedder", f"{embedder.identity}, {embedder.dimensions} dimensions")
 
 
+def _reranker(chosen: settings.Settings) -> Finding:
+    """Ask it once, as a search would."""
+    from zibaldone.wiring.runtime import chosen_reranker
+
+    seconds_max = chosen.limits.rerank_seconds_max
+
+    async def ask() -> float:
+        reranker = chosen_reranker(chosen)
+        if reranker is None:
+            return 0.0
+        started_s = time.perf_counter()
+        async with asyncio.timeout(seconds_max):
+            await reranker.scores("Which of these is about water?", ["rivers", "stones"])
+        return time.perf_counter() - started_s
+
+    try:
+        took_s = asyncio.run(ask())
+    except ConfigurationError as error:
+        return Finding("fail", "reranker", error.message, "Correct these settings.")
+    except TimeoutError:
+        why = f"it did not answer within {seconds_max:g} s (rerank_seconds_max)"
+        return Finding("warn", "reranker", why, "Searches go on without it. Start it.")
+    except ZibaldoneError as error:
+        return Finding("warn", "reranker", error.message, "Searches go on without it.")
+    return Finding("ok", "reranker", f"answers in {took_s * 1000:.0f} ms")
+
+
 def _database(options: context.Options, url: str, thorough: bool) -> Iterator[Finding]:
     try:
         place = inspect_store(url)
@@ -252,9 +283,9 @@ def _remedy(error: ZibaldoneError, place: StorePlace) -> str:
     return "Find out which other process uses the database, and who owns it."
 
 
-def _server(host: str, port: int) -> Finding:
-    address = f"http://{host}:{port}"
-    server = server_at(host, port)
+def _server(chosen: settings.Settings) -> Finding:
+    address = f"http://{chosen.host}:{chosen.port}"
+    server = server_at(chosen.host, chosen.port)
     if server is None:
         return Finding("ok", "server", f"no server at {address}")
     if server.version is None:
@@ -268,6 +299,15 @@ def _server(host: str, port: int) -> Finding:
         return Finding(
             "fail", "server", f"{address} is degraded: {server.reason}", f"See {address}/health"
         )
+    ours = _mark(chosen)
+    if ours and server.store_mark and ours != server.store_mark:
+        what = "store" if chosen.store else f"folder than {chosen.data}"
+        return Finding(
+            "warn",
+            "server",
+            f"{address} is healthy, but serves another {what}",
+            "Give this command the --data and --store that the server was started with.",
+        )
     if server.version != zibaldone.__version__:
         return Finding(
             "warn",
@@ -276,3 +316,10 @@ def _server(host: str, port: int) -> Finding:
             "Restart it to run the installed version.",
         )
     return Finding("ok", "server", f"{address} is healthy")
+
+
+def _mark(chosen: settings.Settings) -> str | None:
+    try:
+        return store_mark(store_url(chosen.data, chosen.store))
+    except ConfigurationError:
+        return None  # told by the finding about the database

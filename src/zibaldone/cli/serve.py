@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 @click.option("--data", type=click.Path(path_type=Path), help="Folder of the data.")
 @click.option("--store", help="Where documents are kept: a path or URL.")
 @click.option("--read-store", help="URL of a replica of the store, for reads.")
+@click.option("--reranker", help="URL of a /rerank endpoint that orders the best hits.")
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]))
 @click.option(
     "--log-format",
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 @click.pass_obj
 def serve(options: context.Options, /, data: Path | None, store: str | None, **flags: Any) -> None:
     """Serve the documents over HTTP."""
+    from zibaldone.cli.place import log_creation
     from zibaldone.web.server import server
     from zibaldone.wiring.application import build_application
     from zibaldone.wiring.runtime import build_runtime
@@ -52,6 +54,7 @@ def serve(options: context.Options, /, data: Path | None, store: str | None, **f
     logs.configure(settings.log_level, settings.log_format)
     # uvicorn shuts down and raises the signal again; this way the store is closed too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    log_creation(settings)
     runtime = build_runtime(settings)
     try:
         _require_closed(settings, runtime)

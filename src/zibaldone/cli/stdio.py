@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--profile", default="mcp", show_default=True, help="Which tools to offer.")
+@click.option("--reranker", help="URL of a /rerank endpoint that orders the best hits.")
 @click.pass_obj
-def stdio(options: context.Options, /, profile: str) -> None:
+def stdio(options: context.Options, /, profile: str, reranker: str | None) -> None:
     """Serve MCP over standard input and output."""
     import asyncio
 
+    from zibaldone.cli.place import log_creation
     from zibaldone.protocol.surface import Surface
     from zibaldone.stdio import StdioServer, take_streams
     from zibaldone.wiring.catalogue import build_catalogue
@@ -28,10 +30,11 @@ def stdio(options: context.Options, /, profile: str) -> None:
     from zibaldone.wiring.sources import reconcile_sources
 
     source, sink = take_streams()
-    settings = options.settings()
+    settings = options.settings(reranker=reranker)
     logs.configure(settings.log_level, settings.log_format)
     catalogue = build_catalogue(settings)
     surface = Surface(catalogue.profile(profile), catalogue)
+    log_creation(settings)
     runtime = build_runtime(settings)
     try:
         asyncio.run(reconcile_sources(settings, runtime.store))

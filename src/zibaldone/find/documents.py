@@ -7,11 +7,14 @@ from dataclasses import dataclass, replace
 
 from zibaldone.errors import DeadlineExceeded
 from zibaldone.find.candidates import Candidates, Wanted, gather, joined
+from zibaldone.find.evidence import DOCUMENTS_LOOKED_AT, asked_terms, document_score
 from zibaldone.find.fusion import Fused, weighted_scores, with_bonus
+from zibaldone.find.judge import Judge, judge
 from zibaldone.find.meaning import Meaning
 from zibaldone.find.missing import Missing
 from zibaldone.find.parse import QuotingRank
 from zibaldone.find.rarest import with_rarest
+from zibaldone.find.relevance import Relevance, is_weak
 from zibaldone.find.share import vector_share
 from zibaldone.model.chunk import ChunkView
 from zibaldone.model.query import Filter, Query
@@ -30,7 +33,10 @@ search without them finds what stands behind."""
 @dataclass(frozen=True, slots=True)
 class DocumentHit:
     score: float
+    relevance: Relevance
     chunks: list[ChunkView]
+    score_last: float = 0.0
+    """Of the last of these chunks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,11 @@ class DocumentHits:
     """What the search had to do without."""
     is_cut: bool
     """There may be more documents that match, though there are fewer hits than asked for."""
+
+    @property
+    def is_weak(self) -> bool:
+        """No hit is good."""
+        return is_weak(hit.relevance.value for hit in self.hits)
 
 
 def search_documents(
@@ -63,7 +74,12 @@ def search_documents(
         vector_share=vector_share(reader, candidates, meaning),
     )
     ranked = with_bonus(fused, candidates.quoting, candidates.quoting_bonus)
-    hits = _by_document(reader, ranked, document_of, limit)
+    judged = judge(reader, wanted.query, meaning, candidates)
+    looked_at = max(limit, DOCUMENTS_LOOKED_AT)
+    hits = _by_document(reader, ranked, document_of, judged, looked_at)
+    if candidates.quoting_rank != "first":
+        hits = _by_evidence(hits, wanted.query)
+    hits = hits[:limit]
     return DocumentHits(
         hits,
         quoting=candidates.quoting_rank,
@@ -108,19 +124,39 @@ def _is_full(candidates: Candidates, wanted: Wanted) -> bool:
 
 
 def _by_document(
-    reader: Reader, fused: Sequence[Fused], document_of: Mapping[int, str], limit: int
+    reader: Reader,
+    fused: Sequence[Fused],
+    document_of: Mapping[int, str],
+    judged: Judge,
+    limit: int,
 ) -> list[DocumentHit]:
     """The best documents, each by its best chunk; only what is shown of them is read."""
     best: dict[str, list[Fused]] = {}
+    keys_of: dict[str, list[int]] = {}
     for chunk in fused:
         document_id = document_of.get(chunk.chunk_key)
         if document_id is None or (len(best) == limit and document_id not in best):
             continue
+        keys_of.setdefault(document_id, []).append(chunk.chunk_key)
         chunks = best.setdefault(document_id, [])
         if len(chunks) < _CHUNKS_PER_DOCUMENT:
             chunks.append(chunk)
     views = reader.chunks.views(chunk.chunk_key for some in best.values() for chunk in some)
     return [
-        DocumentHit(chunks[0].score, [views[chunk.chunk_key] for chunk in chunks])
-        for chunks in best.values()
+        DocumentHit(
+            chunks[0].score,
+            judged.relevance(keys_of[document_id]),
+            [views[chunk.chunk_key] for chunk in chunks],
+            chunks[-1].score,
+        )
+        for document_id, chunks in best.items()
     ]
+
+
+def _by_evidence(hits: Sequence[DocumentHit], query: Query) -> list[DocumentHit]:
+    """The first hits in the order of all that speaks for them; the others follow."""
+    asked = asked_terms(query)
+    first, others = hits[:DOCUMENTS_LOOKED_AT], hits[DOCUMENTS_LOOKED_AT:]
+    scores = [document_score(hit.score, hit.score_last, hit.chunks, asked) for hit in first]
+    order = sorted(range(len(first)), key=lambda place: -scores[place])
+    return [*(replace(first[place], score=min(1.0, scores[place])) for place in order), *others]
