@@ -123,7 +123,7 @@ def restore(
 
     \b
     zibaldone restore PATH REVISION   an earlier revision of one document
-    zibaldone restore FILE            everything, from a file that `zibaldone backup` wrote
+    zibaldone restore FILE            everything, from a file of `backup`
 
     A revision is written as a new one. A deleted document comes back.
 
