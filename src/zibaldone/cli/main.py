@@ -14,7 +14,7 @@ import os
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import Any
 
 import click
 
@@ -82,7 +82,7 @@ def commands(
     ctx.obj = context.Options(data=data, store=store, vectors=vectors, config=config)
 
 
-def main(arguments: list[str] | None = None) -> NoReturn:
+def main(arguments: list[str] | None = None) -> Any:
     """Run a command. An error is one line (with --json one JSON object) and an exit code."""
     given = sys.argv[1:] if arguments is None else arguments
     with orderly():
