@@ -2,12 +2,12 @@
 
 from zibaldone.cli.interrupts import EXIT_CODE, quit_at_once
 
-quit_at_once()  # before all else is imported; whoever imports this module is the command
+quit_at_once()  # whoever imports this module is the command
+
+from zibaldone.cli.main import main as run  # noqa: E402 - Ctrl-C may come while it is imported
 
 
 def main() -> None:
-    from zibaldone.cli.main import main as run
-
     try:
         run()
     except KeyboardInterrupt:  # between the end of a command and that of the process
