@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NotRequired
+from typing import Literal, NotRequired
 
 import orjson
 from pydantic import Field
@@ -11,9 +11,9 @@ from typing_extensions import TypedDict
 
 from zibaldone.embed.port import Embedder
 from zibaldone.errors import InvalidArgument
-from zibaldone.find.documents import DocumentHits, search_documents
+from zibaldone.find.documents import DocumentHits, newest_first, search_documents
 from zibaldone.find.judge import WEAK_NOTE
-from zibaldone.find.meaning import meaning_of
+from zibaldone.find.meaning import Meaning, meaning_of
 from zibaldone.find.missing import Missing, notes_of, parts_of
 from zibaldone.find.parse import checked_query, query_notes
 from zibaldone.find.render import ShownHit, render_hits
@@ -27,7 +27,7 @@ from zibaldone.model.query import Filter, Query
 from zibaldone.store.port import Reader
 from zibaldone.text import normalize
 from zibaldone.text.facets import folded_tags
-from zibaldone.tools.fields import LeftOut
+from zibaldone.tools.fields import Instant, LeftOut, instant_us
 from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
 _BYTES_PER_HIT = KNOWLEDGE_RESPONSE_BYTES // SEARCH_LIMIT_DEFAULT
@@ -41,6 +41,13 @@ class SearchKnowledge(Arguments):
     limit: int = Field(SEARCH_LIMIT_DEFAULT, ge=1, le=SEARCH_LIMIT_MAX)
     prefix: str = Field("", description="Only paths that start so")
     tags: list[str] = Field([], max_length=FILTER_VALUES_MAX, description="Only with all of these")
+    sort: Literal["relevance", "recent"] = Field(
+        "relevance", description="recent: newest first among the good matches"
+    )
+    updated_after: Instant | None = Field(
+        None, description="Written then or later, e.g. 2026-01-31"
+    )
+    updated_before: Instant | None = None
 
 
 class Hits(TypedDict):
@@ -59,12 +66,17 @@ _READ_ON = "get_document with from_char = a passage's start"
 
 async def handle(call: Call, given: SearchKnowledge) -> Hits:
     query = checked_query(given.query)
-    where = Filter(prefix=normalize.prefix(given.prefix), tags_all=_tags(given.tags))
+    where = Filter(
+        prefix=normalize.prefix(given.prefix),
+        tags_all=_tags(given.tags),
+        updated_after_us=instant_us(given.updated_after),
+        updated_before_us=instant_us(given.updated_before),
+    )
     query_vectors = call.runtime.query_vectors
     meant = await meaning_of(query_vectors, given.query, query)
 
     def search(reader: Reader) -> Hits:
-        hits = search_documents(reader, query, where, meant.meaning, limit=given.limit)
+        hits = _found(reader, query, where, meant.meaning, given)
         missing = (*meant.missing, *hits.missing)
         notes = [*notes_of(missing), *_index_notes(reader, query_vectors.embedder)]
         notes += query_notes(query, hits.quoting)
@@ -74,6 +86,15 @@ async def handle(call: Call, given: SearchKnowledge) -> Hits:
         return _answer(hits, query, given.limit, missing, notes)
 
     return await call.runtime.store.read(call.principal.tenant, search)
+
+
+def _found(
+    reader: Reader, query: Query, where: Filter, meaning: Meaning | None, given: SearchKnowledge
+) -> DocumentHits:
+    if given.sort == "relevance":
+        return search_documents(reader, query, where, meaning, limit=given.limit)
+    matches = search_documents(reader, query, where, meaning, limit=SEARCH_LIMIT_MAX)
+    return newest_first(matches, given.limit)
 
 
 def _tags(given: list[str]) -> tuple[str, ...] | None:
