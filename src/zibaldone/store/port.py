@@ -812,8 +812,8 @@ class SessionWrites(SessionReads, Protocol):
 
     def release(self, key: SessionKey, holder: str) -> None: ...
 
-    def spend(self, owner: str, day: int, spent: Spent) -> None:
-        """Add to what was spent that day."""
+    def spend(self, owner: str, day: int, spent: Spent) -> Spent:
+        """Add to what was spent that day; what that makes. Others who add wait for the commit."""
         ...
 
 
@@ -845,6 +845,10 @@ class ApiKeyWrites(ApiKeyReads, Protocol):
 
     def revoke(self, key_id: str, at_us: int) -> bool:
         """False: there is no such key, or it has ended already."""
+        ...
+
+    def delete(self, key_id: str) -> bool:
+        """Forget a key, whether it has ended or not. False: there is no such key."""
         ...
 
 

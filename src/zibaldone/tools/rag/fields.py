@@ -220,7 +220,7 @@ def search_answer(
     *,
     k: int,
     more: bool,
-    is_first: bool = True,
+    is_judged: bool = True,
     clock: Clock,
     missing: Sequence[Missing] = (),
     notes: Sequence[str] = (),
@@ -228,7 +228,7 @@ def search_answer(
     candidates: CandidateCounts | None = None,
 ) -> SearchAnswer[H]:
     """`more`: there are hits beyond these; only a caller that asked for more than the cap misses
-    them. `is_first`: there are none before these."""
+    them. `is_judged`: if no hit is good, it is said."""
     stats: SearchStats = {"k_requested": k, "k_returned": len(hits), "ms": clock.ms}
     if candidates is not None:
         stats = {"mode": mode, "candidates": candidates, **stats}
@@ -237,7 +237,7 @@ def search_answer(
     if missing:
         answer["left_out"] = parts_of(missing)
     said = [*notes_of(missing), *notes]
-    if is_first and is_weak(hit["relevance"] for hit in hits):
+    if is_judged and is_weak(hit["relevance"] for hit in hits):
         answer["weak"] = True
         said += [WEAK_NOTE] if hits else []
     if said:

@@ -76,7 +76,7 @@ async def handle(call: Call, given: SearchFts) -> SearchAnswer[KeywordHit]:
             hits,
             k=given.k,
             more=len(relevant) > k,
-            is_first=given.offset == 0,
+            is_judged=given.offset == 0,
             clock=clock,
             missing=ranking.candidates.missing,
             notes=query_notes(query, ranking.candidates.quoting_rank),

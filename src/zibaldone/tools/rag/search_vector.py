@@ -89,7 +89,14 @@ async def handle(call: Call, given: SearchVector) -> SearchAnswer[VectorHit]:
         for key, cosine in scored[:k]
         if key in views
     ]
-    return search_answer(hits, k=given.k, more=len(scored) > k, clock=clock, notes=notes)
+    return search_answer(
+        hits,
+        k=given.k,
+        more=len(scored) > k,
+        is_judged=measure.calibration is not None,
+        clock=clock,
+        notes=notes,
+    )
 
 
 def _render(view: ChunkView, cosine: float, measure: Measure, include: SearchReturn) -> VectorHit:
