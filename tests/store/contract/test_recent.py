@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from tests.store.kept import EVERYTHING, HASHED, Kept
 from zibaldone.access.principal import Tenant
+from zibaldone.model.chunk import ChunkView
+from zibaldone.model.document import Document
 from zibaldone.model.query import Filter
 from zibaldone.store.port import Reader
 from zibaldone.text.query import parse_query
@@ -20,16 +23,19 @@ NEWEST_FIRST = ["d", "a/1", "b/2", "b/1", "a/2", "c"]
 def dated(kept: Kept) -> Kept:
     """Documents that were written at these times, and one that is gone."""
     for path, at_us in {**TIMES, "gone": 70}.items():
-        document = kept.create(path, "zebra")
-        written = replace(document, revision=2, updated_at_us=at_us)
-        kept.write(lambda writer, old=document, new=written: writer.documents.replace(old, new))
+        _rewrite(kept, kept.create(path, "zebra"), at_us)
     kept.delete("gone")
     return kept
 
 
-def recent(kept: Kept, prefix: str = "", tenant: Tenant = EVERYTHING, **more: object) -> list[str]:
-    arguments: dict[str, object] = {"limit": 100, **more}
-    heads = kept.read(lambda reader: reader.documents.recent(prefix, **arguments), tenant)  # type: ignore[arg-type]
+def _rewrite(kept: Kept, document: Document, at_us: int) -> None:
+    written = replace(document, revision=2, updated_at_us=at_us)
+    kept.write(lambda writer: writer.documents.replace(document, written))
+
+
+def recent(kept: Kept, prefix: str = "", tenant: Tenant = EVERYTHING, **more: Any) -> list[str]:
+    arguments = {"limit": 100, **more}
+    heads = kept.read(lambda reader: reader.documents.recent(prefix, **arguments), tenant)
     assert all(head.updated_at_us == TIMES[head.document_id] for head in heads)
     return [head.document_id for head in heads]
 
@@ -77,17 +83,13 @@ def test_a_tenant_sees_its_own(dated: Kept) -> None:
 )
 def test_searches_filter_by_it(dated: Kept, wanted: Filter, paths: set[str]) -> None:
     dated.index()
-    query = parse_query("zebra")
-    vector = HASHED.embed(["zebra"])[0]
+    query, vector = parse_query("zebra"), HASHED.embed(["zebra"])[0]
 
-    def by_words(reader: Reader) -> list[tuple[int, float]]:
-        return reader.lexical.search(query, limit=50, wanted=wanted)
+    def look(reader: Reader) -> list[dict[int, ChunkView]]:
+        by_words = reader.lexical.search(query, limit=50, wanted=wanted)
+        near = reader.vectors.search(HASHED.identity, vector, 50, wanted)
+        return [reader.chunks.views(key for key, _ in scored) for scored in (by_words, near)]
 
-    def by_meaning(reader: Reader) -> list[tuple[int, float]]:
-        return reader.vectors.search(HASHED.identity, vector, 50, wanted)
-
-    for search in (by_words, by_meaning):
-        scored = dated.read(search)
-        views = dated.read(lambda reader: reader.chunks.views(key for key, _ in scored))  # noqa: B023
+    for views in dated.read(look):
         assert {view.document_id for view in views.values()} == paths
         assert all(view.updated_at_us == TIMES[view.document_id] for view in views.values())
