@@ -116,4 +116,4 @@ def test_ls_recent(cli: Commands) -> None:
     assert lines[0].startswith(listed["items"][0]["updated_at"][:19])
     since = listed["items"][1]["updated_at"]
     assert [line.split()[1] for line in cli.ok("ls", "--since", since).splitlines()] == ["b", "c"]
-    assert cli("ls", "--since", "lately").exit_code == 2
+    assert cli("ls", "--since", "lately").exit_code == 3

@@ -45,6 +45,8 @@ WITHOUT_NAMESPACE = {
     "documents.replace_body": BY_KEY,
     "revisions.add": BY_KEY,
     "lexical.chunks_with": WHOLE_INDEX,
+    "lexical.first_chunks_with": WHOLE_INDEX,
+    "lexical.totals": WHOLE_INDEX,
     "lexical.newest_chunk": WHOLE_INDEX,
     "lexical.matching_scan": BESIDE,
     "lexical.matching_keys": BESIDE,

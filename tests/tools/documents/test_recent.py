@@ -89,8 +89,11 @@ def test_a_cursor_belongs_to_its_list(server: Server) -> None:
     tools = Mcp(server.client)
     by_path = tools.call("list_documents", limit=2)["next_cursor"]
     by_time = tools.call("list_documents", limit=2, sort="recent")["next_cursor"]
-    assert tools.failure("list_documents", sort="recent", cursor=by_path)["field"] == "cursor"
-    assert tools.failure("list_documents", cursor=by_time)["field"] == "cursor"
+    assert (
+        tools.failure("list_documents", sort="recent", cursor=by_path)["details"]["field"]
+        == "cursor"
+    )
+    assert tools.failure("list_documents", cursor=by_time)["details"]["field"] == "cursor"
 
 
 def test_hits_say_when_they_were_written(server: Server) -> None:

@@ -90,8 +90,8 @@ ORDER BY document_id
 LIMIT :limit;
 
 -- name: recent
--- A page of live documents by the time they were written, the newest first. The index has all that
--- is compared, so that only rows of the page are read.
+-- A page of live documents by the time they were written, the newest first.
+-- The index has all that is compared, so that only rows of the page are read.
 SELECT document_id, parent_id, title, tags, revision, updated_at_us
 FROM documents INDEXED BY documents_recent
 WHERE deleted_at_us IS NULL AND namespace = :namespace
