@@ -65,7 +65,9 @@ def import_folder(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Import the file PATH, or the files of the folder PATH: text, Markdown, code, HTML, PDF, DOCX.
+    """Import the file PATH, or the files of the folder PATH.
+
+    Text in any encoding, Markdown, code, reStructuredText, Org, notebooks, HTML, PDF and DOCX.
 
     A file's path in the folder becomes the document's path; a file that is named itself keeps its
     name. A folder written by `export` gives back ids, titles, tags, metadata and history; files

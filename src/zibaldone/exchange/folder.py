@@ -19,7 +19,7 @@ from zibaldone.model.incoming import Incoming, Outcome
 from zibaldone.model.instant import now_us
 from zibaldone.text import normalize
 
-_READABLE_SUFFIXES = (".pdf", ".docx")
+_READABLE_SUFFIXES = (".pdf", ".docx", ".ipynb", ".org", ".rst")
 
 
 class Convert(Protocol):
