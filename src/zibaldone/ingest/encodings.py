@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 _SAMPLE_BYTES = 8_192
 _LINE_BYTES_MAX = 2_000
@@ -200,8 +200,8 @@ def _scores(sample: bytes) -> list[tuple[float, str]]:
     return scores
 
 
-def _mean(weights: object) -> float:
-    values = list(weights)  # type: ignore[call-overload]
+def _mean(weights: Iterable[float]) -> float:
+    values = list(weights)
     return sum(values) / len(values) if values else 0.0
 
 

@@ -53,5 +53,6 @@ def _part(cell: dict[str, Any], language: str) -> str:
         return "\n".join(fenced(source.split("\n"), language))
     if kind == "heading":  # of version 3
         level = cell.get("level")
-        return f"{'#' * (level if level in range(1, 7) else 1)} {source}"
+        hashes = "#" * level if isinstance(level, int) and 0 < level < 7 else "#"
+        return f"{hashes} {source}"
     return source
