@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import unicodedata
 from pathlib import Path
+from typing import Any
 
 import docx
 import pytest
@@ -288,3 +290,80 @@ def test_a_line_that_is_no_pattern_is_reported(cli: Commands, folder: Path) -> N
     summary = cli.json("import", str(folder))
     assert counts(summary) == (2, 0, 0, 1, 0)
     assert reasons(summary) == {"ignore file": "a line is no pattern: !"}
+
+
+FRONT = """\
+---
+title: "Deploying: the guide"
+tags: [ops, web]
+date: 2026-01-02
+aliases:
+  - rollout
+draft: false
+---
+# Heading
+
+Text.
+"""
+
+
+def labels(document: dict[str, Any]) -> tuple[Any, ...]:
+    return document["title"], document["tags"], document["metadata"]
+
+
+def test_front_matter_becomes_title_tags_and_metadata(cli: Commands, tmp_path: Path) -> None:
+    file = tmp_path / "deploy.md"
+    file.write_text(FRONT)
+    cli.ok("import", str(file))
+    document = cli.json("get", "deploy.md")
+    metadata = {"date": "2026-01-02", "aliases": ["rollout"], "draft": False}
+    assert labels(document) == ("Deploying: the guide", ["ops", "web"], metadata)
+    assert document["content"] == FRONT
+    assert counts(cli.json("import", str(file))) == (0, 0, 1, 0, 0)
+    # A change of nothing but the front matter.
+    file.write_text(FRONT.replace("[ops, web]", "ops").replace("draft: false\n", "stage: beta\n"))
+    assert counts(cli.json("import", str(file))) == (0, 1, 0, 0, 0)
+    metadata = {"date": "2026-01-02", "aliases": ["rollout"], "stage": "beta"}
+    assert labels(cli.json("get", "deploy.md")) == ("Deploying: the guide", ["ops"], metadata)
+
+
+def test_what_was_added_here_stays_beside_the_front_matter(cli: Commands, tmp_path: Path) -> None:
+    file = tmp_path / "deploy.md"
+    file.write_text(FRONT)
+    cli.ok("import", str(file))
+    added = json.dumps({"owner": "me", "date": "2025-12-31"})
+    cli.ok("call", "update_document", f'{{"path": "deploy.md", "metadata": {added}}}')
+    cli.ok("call", "update_document", '{"path": "deploy.md", "tags": ["ops", "web", "mine"]}')
+    assert counts(cli.json("import", str(file))) == (0, 0, 1, 0, 0)
+    file.write_text(FRONT.replace("[ops, web]", "[web, new]").replace("rollout", "release"))
+    assert counts(cli.json("import", str(file))) == (0, 0, 0, 1, 0)
+    assert counts(cli.json("import", str(file), "--update")) == (0, 1, 0, 0, 0)
+    document = cli.json("get", "deploy.md")
+    assert document["tags"] == ["web", "new", "mine"]
+    assert document["metadata"] == {
+        "date": "2025-12-31",
+        "aliases": ["release"],
+        "draft": False,
+        "owner": "me",
+    }
+
+
+def test_front_matter_that_cannot_be_kept_is_text(cli: Commands, tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    (folder / "broken.md").write_text("---\na: [1\n---\n# Broken\n")
+    (folder / "large.md").write_text(f"---\na: {'x' * 40_000}\nb: 1\n---\n# Large\n")
+    (folder / "tags.md").write_text(f"---\ntags: [{'x' * 500}, ok]\n---\n# Tags\n")
+    assert counts(cli.json("import", str(folder))) == (3, 0, 0, 0, 0)
+    assert labels(cli.json("get", "broken.md")) == ("Broken", [], {})
+    assert labels(cli.json("get", "large.md"))[1:] == ([], {"b": 1})
+    assert labels(cli.json("get", "tags.md")) == ("Tags", ["ok"], {})
+
+
+def test_front_matter_edited_in_an_export(cli: Commands, tmp_path: Path) -> None:
+    (tmp_path / "deploy.md").write_text(FRONT)
+    cli.ok("import", str(tmp_path / "deploy.md"))
+    cli.ok("export", str(tmp_path / "out"))
+    (tmp_path / "out" / "deploy.md").write_text(FRONT.replace("the guide", "a guide"))
+    assert counts(cli.json("import", str(tmp_path / "out"))) == (0, 1, 0, 0, 0)
+    assert cli.json("get", "deploy.md")["title"] == "Deploying: a guide"

@@ -18,6 +18,7 @@ from zibaldone.model.extracted import Extracted
 from zibaldone.model.incoming import Incoming, Outcome
 from zibaldone.model.instant import now_us
 from zibaldone.text import normalize
+from zibaldone.text.labels import labels_of
 
 _READABLE_SUFFIXES = (".pdf", ".docx", ".ipynb", ".org", ".rst")
 
@@ -95,7 +96,8 @@ class FolderImport:
             return
         base = None
         if body is not None:
-            base, entry = entry.document, entry.edited(body, now_us())
+            bytes_max = self._limits.metadata_bytes_max
+            base, entry = entry.document, entry.edited(body, now_us(), bytes_max)
         document = _moved(entry.document, self._prefix) if self._prefix else entry.document
         self.ids.add(document.document_id)
         await self._importer.add(document.document_id, Incoming(document, entry.earlier, base))
@@ -131,14 +133,15 @@ class FolderImport:
             self._importer.leave_out(file.name, outcome, _reason(problem))
             return
         at_us = now_us()
+        labels = labels_of(extracted.text, extracted.mime, self._limits.metadata_bytes_max)
         document = Document(
             document_id=document_id,
             body=extracted.text,
             title=extracted.title,
-            tags=(),
+            tags=labels.tags,
             parent_id=parent_of(document_id),
             mime=extracted.mime,
-            metadata={},
+            metadata=labels.metadata,
             revision=1,
             created_at_us=at_us,
             updated_at_us=at_us,

@@ -24,7 +24,8 @@ class Incoming:
     base: Document | None = None
     """The revision of ours it was edited from; it may replace that one without loss."""
     has_labels: bool = True
-    """False for a plain file, which has no tags, metadata or parent: the stored ones stay."""
+    """False for a plain file: its tags and metadata are those of its front matter, and what else is
+    stored stays."""
 
 
 @dataclass(frozen=True, slots=True)
