@@ -367,3 +367,65 @@ def test_front_matter_edited_in_an_export(cli: Commands, tmp_path: Path) -> None
     (tmp_path / "out" / "deploy.md").write_text(FRONT.replace("the guide", "a guide"))
     assert counts(cli.json("import", str(tmp_path / "out"))) == (0, 1, 0, 0, 0)
     assert cli.json("get", "deploy.md")["title"] == "Deploying: a guide"
+
+
+class TestPrune:
+    def test_it_removes_what_vanished_and_nothing_else(self, cli: Commands, folder: Path) -> None:
+        cli.ok("put", "team/by-hand.md", stdin="mine")
+        cli.ok("import", str(folder), "--prefix", "other")
+        cli.ok("import", str(folder), "--prefix", "team")
+        (folder / "one.md").unlink()
+        (folder / "sub" / "two.txt").unlink()
+        dry = cli.json("import", str(folder), "--prefix", "team", "--prune", "--dry-run")
+        assert (dry["removed"], dry["removed_paths"]) == (2, ["team/one.md", "team/sub/two.txt"])
+        assert len(cli.ids()) == 7
+        result = cli("import", str(folder), "--prefix", "team", "--prune")
+        last = "0 created, 0 updated, 1 unchanged, 0 skipped, 0 failed, 2 removed\n"
+        assert result.stdout == last
+        assert result.stderr == "removed: team/one.md\nremoved: team/sub/two.txt\n"
+        assert cli.ids() == [
+            "other/one.md",
+            "other/sub/deep/three.py",
+            "other/sub/two.txt",
+            "team/by-hand.md",
+            "team/sub/deep/three.py",
+        ]
+        assert cli.json("import", str(folder), "--prefix", "team", "--prune")["removed"] == 0
+        cli.ok("restore", "team/one.md", "1")
+        assert cli.json("import", str(folder), "--prefix", "team", "--prune")["removed"] == 0
+        assert "team/one.md" in cli.ids()
+
+    def test_a_file_that_comes_back_is_imported_again(self, cli: Commands, folder: Path) -> None:
+        cli.ok("import", str(folder))
+        text = (folder / "one.md").read_text()
+        (folder / "one.md").unlink()
+        assert cli.json("import", str(folder), "--prune")["removed"] == 1
+        (folder / "one.md").write_text(text)
+        assert counts(cli.json("import", str(folder), "--prune")) == (1, 0, 2, 0, 0)
+        (folder / "one.md").unlink()
+        assert cli.json("import", str(folder), "--prune")["removed"] == 1
+
+    def test_what_was_changed_here_stays(self, cli: Commands, folder: Path) -> None:
+        cli.ok("import", str(folder))
+        cli.ok("put", "one.md", "--upsert", stdin="mine")
+        (folder / "one.md").unlink()
+        summary = cli.json("import", str(folder), "--prune")
+        assert (summary["removed"], summary["skipped"]) == (0, 1)
+        assert reasons(summary) == {"one.md": "its file is gone, but it was changed here"}
+
+    def test_files_that_are_not_selected_are_not_gone(self, cli: Commands, folder: Path) -> None:
+        cli.ok("import", str(folder))
+        (folder / ".gitignore").write_text("sub/\n")
+        assert cli.json("import", str(folder), "--prune", "--include", "*.txt")["removed"] == 0
+        assert cli.json("import", str(folder / "sub"), "--prune")["removed"] == 0
+        assert cli.json("import", str(folder), "--prune", "--exclude", "*.md")["removed"] == 0
+        assert len(cli.ids()) == 5
+
+    def test_an_empty_folder_removes_nothing(self, cli: Commands, folder: Path) -> None:
+        cli.ok("import", str(folder))
+        folder.rename(folder.parent / "away")
+        assert cli("import", str(folder), "--prune").exit_code == 2
+        folder.mkdir()
+        assert cli.error("import", str(folder), "--prune") == (5, "CONFLICT")
+        assert len(cli.ids()) == 3
+        assert cli("import", str(folder / ".." / "away" / "one.md"), "--prune").exit_code == 2

@@ -82,25 +82,29 @@ def _plan(
     except RequestError as error:
         return _Plan(Imported(document_id, "failed", error.message))
     if before is None:
-        return _Plan(Imported(document_id, "created"), None, past, document)
+        created = Imported(document_id, "created", revision=document.revision)
+        return _Plan(created, None, past, document)
     if not incoming.has_labels:
         document = _with_labels(before, document, limits)
     after = _successor(before, document)
     if after is None:
-        return _Plan(Imported(document_id, "unchanged"))
+        revision = before.revision if before.operation == "import" else None
+        return _Plan(Imported(document_id, "unchanged", revision=revision))
     refusal = _refusal(before, incoming, existing)
     if refusal:
         return _Plan(Imported(document_id, "skipped", refusal))
     outcome: Outcome = "updated" if before.is_live or not after.is_live else "created"
-    return _Plan(Imported(document_id, outcome), before, (), after)
+    return _Plan(Imported(document_id, outcome, revision=after.revision), before, (), after)
 
 
 def _refusal(before: Document, incoming: Incoming, existing: Existing) -> str:
     if existing == "skip":
         return "it exists already"
     base = incoming.base
-    is_untouched = before.operation == "import" or (
-        base is not None and (base.revision, base.body) == (before.revision, before.body)
+    is_untouched = (
+        before.operation == "import"
+        or before.revision == incoming.known_revision
+        or (base is not None and (base.revision, base.body) == (before.revision, before.body))
     )
     if existing == "keep_edited" and not is_untouched:
         return "it was changed here" if before.is_live else "it was deleted here"

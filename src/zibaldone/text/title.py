@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from zibaldone.errors import InvalidArgument
 from zibaldone.limits import TITLE_CHARS_MAX
 from zibaldone.text import normalize
+from zibaldone.text.frontmatter import as_line, read_front_matter
 
 LINE_CHARS_MAX = 100
 """Of a first line that is no heading; a longer one is cut between words."""
@@ -41,8 +42,6 @@ def title_of(body: str, mime: str) -> str:
 def _front_title(body: str) -> str:
     if not body.startswith(("---", "\ufeff---")):
         return ""
-    from zibaldone.text.frontmatter import as_line, read_front_matter  # YAML; seldom needed
-
     return as_line(read_front_matter(body, _LOOKED_AT_CHARS).values.get("title"))
 
 
