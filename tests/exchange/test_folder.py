@@ -83,7 +83,8 @@ def test_dry_run_writes_nothing(cli: Commands, folder: Path) -> None:
     summary = cli.json("import", str(folder), "--dry-run")
     assert counts(summary) == (3, 0, 0, 0, 0)
     assert summary["dry_run"] is True
-    assert cli.ids() == []
+    cli.ok("put", "there.md", stdin="a store to look into")
+    assert cli.ids() == ["there.md"]
 
 
 def test_hidden_files_links_out_and_odd_files_are_left_out(cli: Commands, folder: Path) -> None:
@@ -114,6 +115,7 @@ def test_files_that_are_no_text(cli: Commands, folder: Path) -> None:
     (folder / "program").write_bytes(b"\x7fELF\x00\x01")
     (folder / "noise.txt").write_bytes(bytes(range(256)))
     (folder / "broken.pdf").write_bytes(b"%PDF-1.7 and nothing else")
+    cli.ok("put", "there.md", stdin="so that the store is there")
     result = cli("import", str(folder))
     assert result.exit_code == 1
     assert result.stdout == "3 created, 0 updated, 0 unchanged, 2 skipped, 2 failed\n"
@@ -278,10 +280,12 @@ def test_include_and_exclude(cli: Commands, tmp_path: Path) -> None:
         "node_modules/x/__pycache__/e.md",
         ".github/f.md",
     )
-    cli.ok("import", str(folder), "--include", "*.md", "--exclude", "drafts/")
+    cli.ok("import", str(folder), "--exclude", "drafts/", "--exclude", "*.txt")
     assert cli.ids() == ["a.md"]
+    cli.ok("import", str(folder), "--include", "*.md", "--prefix", "only")
+    assert cli.ids()[1:] == ["only/a.md", "only/drafts/c.md"]
     cli.ok("import", str(folder), "--include", "node_modules/**", "--include", ".github/*.md")
-    assert cli.ids() == [".github/f.md", "a.md", "node_modules/x/d.md"]
+    assert cli.ids()[:3] == [".github/f.md", "a.md", "node_modules/x/d.md"]
     assert cli.error("import", str(folder), "--exclude", "*a*b*c*d*e") == (3, "INVALID_ARGUMENT")
 
 
