@@ -1071,6 +1071,9 @@ RECALL_TOKENS_MAX = 20_000
 MEMORY_SESSION_GAP_SECONDS = 3_600
 """A longer pause between two messages ends a session."""
 
+QUESTION_CHARS_MAX = 2_000
+"""Of a question to the memory in which words such as "before the move" are looked for."""
+
 MEMORY_NAME_WORDS_MAX = 64
 """Words of a question among which names of entities are looked for."""
 ASSISTANTS_MAX = 32
