@@ -1010,6 +1010,12 @@ DATES_MAX = 20
 MEMORY_GROUPS_MAX = 20
 """Groups that one call asks for."""
 
+MEMORY_GROUPS_SHOWN_MAX = 1_000
+"""Groups that get_status lists; the largest, if there are more."""
+
+MEMORY_HASH_INLINE_CHARS_MAX = 256 * KIB
+"""The id of a longer episode is made in a thread: others are served meanwhile."""
+
 MEMORY_ITEMS_MAX = 100
 """Episodes, nodes or facts in one answer."""
 
