@@ -413,6 +413,9 @@ REINDEX_KEPT_SECONDS = 86_400.0
 INDEX_ERROR_CHARS_MAX = 500
 """Length to which the reason is cut why a document could not be embedded."""
 
+INDEX_LOG_SECONDS = 10.0
+"""How often, at most, the log sums up what was indexed. At the level debug it has each document."""
+
 INDEX_SWEEP_DOCUMENTS = 2_000
 """Documents in one step of a sweep, so that no step holds a snapshot or much memory for long."""
 
@@ -1144,13 +1147,13 @@ PACK_CACHE_FILES_MAX = 50_000
 PACK_COUNT_SLICE_CHARS = 32_768
 """Characters whose tokens are counted at once, two milliseconds in which no other thread runs."""
 
-PACK_IGNORE_BYTES_MAX = 256 * KIB
+IGNORE_BYTES_MAX = 256 * KIB
 """Of one .gitignore or .zibaldoneignore."""
 
-PACK_IGNORE_LINES_MAX = 5_000
+IGNORE_LINES_MAX = 5_000
 """Of one .gitignore or .zibaldoneignore."""
 
-PACK_IGNORE_WILDCARDS_MAX = 3
+IGNORE_WILDCARDS_MAX = 3
 """Asterisks in one part of a pattern; matching takes the power of their number."""
 
 PACK_INLINE_SHARE = 0.75
