@@ -102,7 +102,7 @@ def check_events(block: str, loader: Any = None) -> None:
             aliases += 1
             if aliases > FRONT_MATTER_ALIASES_MAX:
                 raise _Refused(f"has more than {FRONT_MATTER_ALIASES_MAX} aliases")
-            counts[-1] += counted.get(event.anchor, 1)
+            counts[-1] += counted.get(event.anchor or "", 1)
         elif isinstance(event, yaml.CollectionStartEvent):
             if len(counts) > FRONT_MATTER_DEPTH_MAX:
                 raise _Refused(f"is nested more than {FRONT_MATTER_DEPTH_MAX} levels deep")
