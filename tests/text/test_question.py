@@ -58,8 +58,8 @@ def test_the_first_and_the_last() -> None:
     [
         ("Where did Bob live before the move?", "the move", True),
         ("After the wedding, where did they go?", "the wedding", False),
-        ("What has changed since Ann left the team?", "ann left the team", False),
-        ("What did they use prior to Postgres?", "postgres", True),
+        ("What has changed since Ann left the team?", "Ann left the team", False),
+        ("What did they use prior to Postgres?", "Postgres", True),
     ],
 )
 def test_an_event(text: str, phrase: str, is_before: bool) -> None:

@@ -259,7 +259,9 @@ def _named_times(asked: Question) -> list[tuple[int, int]]:
         before = words[: named.start].split()[-1:] + words[named.start :].split()[:1]
         if {"before", "until", "till"} & set(before):
             spans.append((0, named.from_us))
-        elif {"after", "since"} & set(before):
+        elif "after" in before:
+            spans.append((named.until_us, END_OF_TIME_US))
+        elif "since" in before:
             spans.append((named.from_us, END_OF_TIME_US))
         else:
             spans.append((named.from_us, named.until_us))

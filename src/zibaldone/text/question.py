@@ -38,7 +38,8 @@ _AROUND = re.compile(
     r"(?<!\blook )(?<!\blooks )(?<!\blooked )(?<!\blooking )(?<!\bnamed )(?<!\btake )(?<!\btakes )"
     r"(?<!\bday )(?<!\bnight )(?<!\bweek )(?<!\bever )(?<!\blong )"
     r"\b(before|prior to|until|till|after|since)\s+"
-    r"(?!all\b|that\b|this\b|then\b|now\b|it\b|and\b|or\b|yesterday\b|tomorrow\b)([^?!.,;:\n]+)"
+    r"(?!all\b|that\b|this\b|then\b|now\b|it\b|and\b|or\b|yesterday\b|tomorrow\b)([^?!.,;:\n]+)",
+    re.IGNORECASE,
 )
 _BEFORE = frozenset({"before", "prior to", "until", "till"})
 
@@ -76,14 +77,18 @@ def time_order(text: str) -> TimeOrder | None:
 
 def event_in(text: str) -> Event | None:
     """The event that the question puts its answer before or after."""
-    match = _AROUND.search(_folded(text))
+    match = _AROUND.search(_spaced(text))
     if match is None:
         return None
-    return Event(match[2].strip(), match[1] in _BEFORE)
+    return Event(match[2].strip(), match[1].lower() in _BEFORE)
 
 
 def _folded(text: str) -> str:
-    return " ".join(text[:QUESTION_CHARS_MAX].lower().split())
+    return _spaced(text).lower()
+
+
+def _spaced(text: str) -> str:
+    return " ".join(text[:QUESTION_CHARS_MAX].split())
 
 
 def _is_plural(word: str) -> bool:
