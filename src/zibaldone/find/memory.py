@@ -217,6 +217,8 @@ def _is_message(view: ChunkView) -> bool:
 def _times_around_events(reader: Reader, asked: Question) -> list[tuple[int, int]]:
     """The times before or after the event that the question names. If looking it up takes too
     long, it is answered without."""
+    if asked.before is None and asked.after is None:
+        return []
     spans = []
     try:
         with reader.within(_EVENT_SHARE):
