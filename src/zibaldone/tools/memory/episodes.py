@@ -265,9 +265,6 @@ class Status(TypedDict):
     status: Literal["ok", "error"]
     message: str
     groups: dict[str, int]
-    """Those with the most episodes."""
-    truncated: bool
-    """There are more groups."""
 
 
 async def status(call: Call, _: GetStatus) -> Status:
@@ -275,14 +272,14 @@ async def status(call: Call, _: GetStatus) -> Status:
         call.principal.tenant, lambda reader: reader.memory.groups()
     )
     shown = largest(groups)
+    more = "" if len(shown) == len(groups) else f"; the {len(shown)} largest are listed"
     return {
         "status": "ok",
         "message": (
             f"Zibaldone is running and its store answers: {sum(groups.values())} episodes in "
-            f"{len(groups)} groups"
+            f"{len(groups)} groups{more}"
         ),
         "groups": shown,
-        "truncated": len(shown) < len(groups),
     }
 
 
@@ -295,10 +292,7 @@ def largest(groups: Mapping[str, int]) -> dict[str, int]:
 STATUS = ToolSpec(
     name="get_status",
     title="Status of the memory",
-    description=(
-        "Whether the memory can be used, and how many episodes each group has; of very many "
-        "groups, the largest are listed."
-    ),
+    description="Whether the memory can be used, and how many episodes each group has.",
     arguments=GetStatus,
     result=Status,
     effect="read",
