@@ -23,7 +23,9 @@ from typing import Any
 from zibaldone.limits import (
     ENTITIES_MAX,
     ENTITY_CHARS_MAX,
+    FRONT_MATTER_ALIASES_MAX,
     FRONT_MATTER_CHARS_MAX,
+    FRONT_MATTER_DEPTH_MAX,
 )
 from zibaldone.model.memory import Entity
 from zibaldone.text.normalize import normal_form
@@ -87,17 +89,31 @@ def front_matter(text: str) -> tuple[Mapping[str, Any], int]:
         return {}, 0
     import yaml  # seldom needed
 
-    from zibaldone.text.frontmatter import PROBLEMS, check_events
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        check_events(match[1], loader)
-        values = yaml.load(match[1], Loader=loader)  # noqa: S506 - a safe one
-    except PROBLEMS:
+        if not _is_small(yaml, match[1]):
+            return {}, 0
+        values = yaml.load(match[1], Loader=_loader(yaml))  # noqa: S506 - a safe one
+    except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
         return {}, 0
     if not isinstance(values, dict):
         return {}, 0
     return {key: value for key, value in values.items() if isinstance(key, str)}, match.end()
+
+
+def _is_small(yaml: Any, block: str) -> bool:
+    """Looking at events builds nothing; mappings of aliases can hold any number of entries."""
+    depth = aliases = 0
+    for event in yaml.parse(block, Loader=_loader(yaml)):
+        aliases += isinstance(event, yaml.AliasEvent)
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if aliases > FRONT_MATTER_ALIASES_MAX or depth > FRONT_MATTER_DEPTH_MAX:
+            return False
+    return True
+
+
+def _loader(yaml: Any) -> Any:
+    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def entity_key(name: str) -> str:

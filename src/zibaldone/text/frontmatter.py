@@ -88,7 +88,7 @@ def _values(block: str) -> dict[str, Any]:
     return plain
 
 
-def check_events(block: str, loader: Any = None) -> None:
+def check_events(block: str) -> None:
     """Refuse what would be expensive to build; looking at events builds nothing.
 
     Values are counted with aliases spelled out: merge keys (`<<`) copy them while YAML is read.
@@ -97,7 +97,7 @@ def check_events(block: str, loader: Any = None) -> None:
     counts = [0]  # of the collections that are open, outermost first
     anchors: list[str | None] = []
     counted: dict[str, int] = {}
-    for event in yaml.parse(block, Loader=loader or _Loader):
+    for event in yaml.parse(block, Loader=_Loader):
         if isinstance(event, yaml.AliasEvent):
             aliases += 1
             if aliases > FRONT_MATTER_ALIASES_MAX:
