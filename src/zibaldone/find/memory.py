@@ -134,9 +134,9 @@ def text_without(text: str, names: frozenset[str]) -> str:
     if not names:
         return text
     longest_first = sorted(names, key=lambda name: (-len(name), name))
-    any_name = "|".join(r"\s+".join(map(re.escape, name.split())) for name in longest_first)
-    pattern = rf"(?<!\w)(?:{any_name})(?:['\u2019`]s)?(?!\w)"
-    left = " ".join(re.sub(pattern, " ", text, flags=re.IGNORECASE).split())
+    pattern = rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?:['\u2019`]s)?(?!\w)"
+    spaced = " ".join(text.split())  # as names are; and long runs of spaces cost nothing
+    left = " ".join(re.sub(pattern, " ", spaced, flags=re.IGNORECASE).split())
     return left if terms_of(left) else text
 
 
