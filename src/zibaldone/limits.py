@@ -713,6 +713,9 @@ INDEX_TERMS_MAX = 20_000
 """Terms indexed for one text. The densest text has five terms for four characters, so even the
 largest chunk is indexed completely."""
 
+LANGUAGE_WORDS_MAX = 100
+"""Words of a text that are looked at to tell its language."""
+
 CHUNK_CHARS_TARGET = 900
 """Size to aim for: about 200 tokens of English, what the built-in model reads at once."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from zibaldone.limits import QUERY_BYTES_MAX, QUERY_TERMS_MAX, QUERY_WISH_WORDS_MAX
 from zibaldone.model.query import Query
+from zibaldone.text.language import function_words, language_of
 from zibaldone.text.lookups import lookup_count
 from zibaldone.text.words import STOP_WORDS, clusters, fold_case, is_unspaced, lexemes, pairs
 
@@ -31,7 +32,9 @@ def parse_query(query: str) -> Query:
     parts = list(_parts(literal))
     plain = [part for part in parts if part.quotes is None and not _is_operator(part.text)]
     words = [word for part in plain for word in lexemes(part.text)]
-    draft = _Draft(is_prose=_is_prose(literal, words), is_all_quoted=not words)
+    language = language_of(words or lexemes(literal))
+    is_prose = _is_prose(literal, words, language)
+    draft = _Draft(is_prose=is_prose, is_all_quoted=not words, language=language)
     for part in parts:
         draft.read(part)
     return draft.finish()
@@ -72,11 +75,13 @@ def _begun_word(written: str) -> str:
     return words[-1] if is_begun and not is_unspaced(words[-1]) else ""
 
 
-def _is_prose(literal: str, words: list[str]) -> bool:
+def _is_prose(literal: str, words: list[str], language: str) -> bool:
     """Does it read like a sentence, not like the words of a search?"""
     if len(words) >= _LONG_WORDS_MIN:
         return True
-    if len(words) >= _SENTENCE_WORDS_MIN and not STOP_WORDS.isdisjoint(words):
+    if len(words) >= _SENTENCE_WORDS_MIN and not (
+        STOP_WORDS.isdisjoint(words) and function_words(language).isdisjoint(words)
+    ):
         return True
     return len(words) >= _ENDED_WORDS_MIN and _SENTENCE_END.search(literal) is not None
 
@@ -93,7 +98,8 @@ def _first_wishes(wishes: Iterable[tuple[str, ...]]) -> Iterator[tuple[str, ...]
 class _Draft:
     """A query while it is read."""
 
-    def __init__(self, *, is_prose: bool, is_all_quoted: bool) -> None:
+    def __init__(self, *, is_prose: bool, is_all_quoted: bool, language: str) -> None:
+        self._language = language
         self._is_prose = is_prose
         self._is_all_quoted = is_all_quoted
         self.terms: list[str] = []
@@ -171,6 +177,7 @@ class _Draft:
             terms=terms,
             wishes=tuple(_first_wishes(dict.fromkeys(self.wishes))),
             plain_operators=tuple(dict.fromkeys(self.plain_operators)),
+            language=self._language,
             ignored=self._ignored,
         )
 
