@@ -42,6 +42,9 @@ class Query:
     """What looked like operators but was taken as words, since the query reads like a sentence."""
     language: str = ""
     """Of the words, as `text.language` tells it; empty if unsure."""
+    spare_terms: tuple[str, ...] = ()
+    """Terms behind the first QUERY_TERMS_MAX. They take the place of terms that are more common
+    (`find.rarest`); nothing else looks them up."""
     ignored: int = 0
     """Words left out because the query needed more than QUERY_TERMS_MAX lookups."""
 

@@ -106,9 +106,7 @@ def lookup_count(word: str) -> int:
     return len(_word_lookups(word, alone=True))
 
 
-def _in_language(
-    word: str, groups: list[Alternatives], language: str
-) -> list[Alternatives]:
+def _in_language(word: str, groups: list[Alternatives], language: str) -> list[Alternatives]:
     """The lookups of a word with its stem. A function word counts less than the others: where all
     texts are in one language it is in most of them, but among other texts it looks rare."""
     if language in _BY_WORDS or is_unspaced(word):

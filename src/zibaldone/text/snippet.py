@@ -91,7 +91,7 @@ def _best_window(places: Sequence[Match], chars_max: int) -> tuple[int, int]:
 def _matches(text: str, query: Query) -> Iterator[Match]:
     """Every place where a word of the query stands, with the stem that it matched."""
     quoted = chain.from_iterable((*query.phrases, *query.wishes))
-    words: Sequence[str] = (*query.terms, *query.title_terms, *quoted)
+    words: Sequence[str] = (*query.terms, *query.spare_terms, *query.title_terms, *quoted)
     language = query.language if has_stems(query.language) else ""
     words = [word for word in words if word not in function_words(language)] or words
     sought = frozenset(chain.from_iterable(map(_sought_stems, words)))

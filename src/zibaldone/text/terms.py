@@ -6,11 +6,12 @@ A text becomes runs of terms, all of them stemmed as English is:
                  unspaced scripts as overlapping pairs; phrases are looked for here
     second run   further forms: identifiers whole (`json_extract`, `c++`) and words as written
                  where folding changed them (`việt`)
-    third run    in another language (`text.language`) the stems of its words, with a mark before each
+    third run    in another language than English the stems of its words, each with a mark before it
     other runs   the parts of camelCase words, a run for each word
 
-So each word of a German text is found as it stands, and by its German stem. No phrase spans two runs, and the second and third make no false phrase: their terms hold a sign or a mark that no
-phrase term has.
+So each word of a German text is found as it is written and by its German stem (`text.language`). No
+phrase spans two runs, and the second and third make no false phrase: their terms hold a sign or a
+mark that no phrase term has.
 """
 
 from __future__ import annotations
