@@ -790,6 +790,12 @@ RECUT_BATCH_DOCUMENTS = 100
 RECUT_BATCH_CHARS = 128 * KIB
 """Text in such a transaction: it blocks other writers for a tenth of a second."""
 
+RENEWAL_CHUNKS = 256
+"""Chunks in one step when terms are made anew; a step takes some 50 ms."""
+
+RENEWAL_PAUSE_SECONDS = 0.005
+"""Between two of these steps, for whoever else has to write."""
+
 RECUT_PAUSE_SECONDS = 0.005
 """Pause between two of them. Waiting writers retry every 2 ms, so they get their turn."""
 

@@ -22,7 +22,7 @@ from typing import cast
 
 from zibaldone.limits import INDEX_TERMS_MAX, TERM_CHARS_MAX
 from zibaldone.model.chunk import ChunkTerms
-from zibaldone.text.language import language_of, language_stems
+from zibaldone.text.language import STEM_MARK, language_of, language_stems
 from zibaldone.text.stem import stem
 from zibaldone.text.title import title_beside
 from zibaldone.text.words import camel_parts, fold_case, forms, lexemes
@@ -62,6 +62,11 @@ def chunk_terms(title: str, heading: str, text: str) -> ChunkTerms:
         index_terms(heading, language) if heading else [[]],
         _runs(text, split, language),
     )
+
+
+def has_own_stems(terms: ChunkTerms) -> bool:
+    """Whether there are stems of another language than English among the terms."""
+    return any(run[:1] and run[0][0] == STEM_MARK for run in terms.body)
 
 
 @lru_cache(maxsize=64)

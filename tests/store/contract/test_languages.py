@@ -3,9 +3,17 @@
 # ruff: noqa: RUF001 (other scripts have letters that look like ours)
 from __future__ import annotations
 
+import asyncio
+
+import pytest
+
 from tests.store.kept import Kept
+from tests.store.postgres.keywords import post_all
 from zibaldone.find.documents import search_documents
+from zibaldone.index.renewal import TERMS_VERSION, renew_terms
 from zibaldone.model.query import NO_FILTER
+from zibaldone.store.postgres.store import PostgresStore
+from zibaldone.store.upkeep import Upkeep
 from zibaldone.text.query import parse_query
 
 
@@ -61,3 +69,60 @@ def test_words_of_a_quotation_stand_as_they_are_written(kept: Kept) -> None:
     kept.create("several", "Die alten Häuser sind nicht mehr da, und sie waren sehr schön.")
     assert found(kept, '"alte Haus"') == ["one"]
     assert set(found(kept, "Wo ist das alte Haus und der Garten?")) == {"one", "several"}
+
+
+def settle(kept: Kept) -> None:
+    """What the engine does in the background is done."""
+    if isinstance(kept.store, PostgresStore):
+        post_all(kept.store)
+
+
+def made_before(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Documents whose terms were made when every text was stemmed as English."""
+    with monkeypatch.context() as before:
+        before.setattr("zibaldone.text.terms.language_of", lambda words: "")
+        fill(kept)
+        kept.create("several", "Die Häuser sind sehr alt, und sie stehen nicht mehr am See.")
+        kept.create("changed", "Die Städte sind alt, und sie sind nicht mehr am See.", title="See")
+        kept.create("gone", "Die Häuser gibt es nicht mehr, und sie waren auch nicht schön.")
+        settle(kept)
+
+
+def test_an_older_index_answers_and_is_brought_up_to_date(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_before(kept, monkeypatch)
+    monkeypatch.setattr("zibaldone.index.renewal.RENEWAL_CHUNKS", 3)
+    assert set(found(kept, "Wie viele Häuser gibt es?")) == {"several", "gone"}
+    assert found(kept, "Wo ist das Haus?") == []
+    kept.delete("gone")
+    asyncio.run(renew_terms(kept.store))
+    kept.create("later", "Das Haus ist nicht mehr da, und es war auch nicht schön.")
+    settle(kept)
+    assert found(kept, "Was ist mit dem Haus?")[0] == "later"
+    assert set(found(kept, "Was ist mit dem Haus?")) == {"later", "several"}
+    assert found(kept, "Wo ist die Stadt?")[0] == "changed"
+    assert found(kept, "old school market") == [f"en/{nth}" for nth in range(8)]
+    kept.update("several", body="Die Gärten sind sehr groß, und sie sind nicht mehr am See.")
+    assert found(kept, "Wo ist das Haus?") == ["later"]
+    assert asyncio.run(kept.store.check(thorough=True)).problems == ()
+    progress = kept.upkeep(lambda work: work.terms.progress())
+    assert (progress.version, progress.through) == (TERMS_VERSION, None)
+
+
+def test_renewing_goes_on_where_it_ended_and_one_process_gets_on(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_before(kept, monkeypatch)
+    kept.upkeep(lambda work: work.terms.begin(TERMS_VERSION))
+    begun = kept.upkeep(lambda work: work.terms.progress())
+    (first, *_) = kept.upkeep(lambda work: work.terms.page(0, begun.last, 1))
+
+    def put(work: Upkeep) -> bool:
+        return work.terms.put({}, version=TERMS_VERSION, before=0, through=first.chunk_key)
+
+    assert [kept.upkeep(put), kept.upkeep(put)] == [True, False]
+    kept.upkeep(lambda work: work.terms.begin(TERMS_VERSION))
+    assert kept.upkeep(lambda work: work.terms.progress()).through == first.chunk_key
+    asyncio.run(renew_terms(kept.store))
+    assert kept.upkeep(lambda work: work.terms.progress()).through is None
