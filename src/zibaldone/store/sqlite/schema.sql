@@ -406,3 +406,9 @@ CREATE TABLE document_links (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX document_links_by_target ON document_links (namespace, kind, target, document_key);
+
+CREATE TABLE term_scheme (
+    version INTEGER NOT NULL,
+    through INTEGER,
+    last    INTEGER NOT NULL
+) STRICT;

@@ -9,11 +9,10 @@ import orjson
 
 from zibaldone.model.chunk import ChunkTerms
 from zibaldone.store import statements
-from zibaldone.store.sqlite.chunks import add_terms
+from zibaldone.store.sqlite.chunks import replace_terms
 from zibaldone.store.upkeep import TermProgress, TermSource
 
 _SQL = statements.load("zibaldone.store.sqlite", "term_scheme.sql")
-_DELETE = statements.load("zibaldone.store.sqlite", "chunks.sql")["delete_terms"]
 
 
 class TermUpkeep:
@@ -44,6 +43,5 @@ class TermUpkeep:
             return False
         listed = orjson.dumps(list(terms)).decode()
         present = [key for (key,) in self._raw.execute(_SQL["present"], {"chunk_keys": listed})]
-        self._raw.executemany(_DELETE, [{"chunk_key": key} for key in present])
-        add_terms(self._raw, {key: terms[key] for key in present})
+        replace_terms(self._raw, {key: terms[key] for key in present})
         return True

@@ -1,12 +1,15 @@
 -- name: progress
+-- How far the terms are made anew.
 SELECT version, through, last FROM zibaldone.term_scheme;
 
 -- name: begin
+-- All chunks that are there are to be looked at, unless they were for a later version.
 UPDATE zibaldone.term_scheme SET version = %(version)s, through = 0,
     last = (SELECT coalesce(max(chunk_key), 0) FROM zibaldone.chunks)
 WHERE version < %(version)s;
 
 -- name: advance
+-- A page was looked at; not if another process was faster.
 UPDATE zibaldone.term_scheme SET through = %(through)s::bigint
 WHERE version = %(version)s AND through = %(before)s RETURNING version;
 
