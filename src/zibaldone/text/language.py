@@ -8,7 +8,6 @@ indexed and asked for by its words alone. So is English, whose stems are what th
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from functools import cache, lru_cache
 from importlib import resources
@@ -132,7 +131,7 @@ def language_of(words: Sequence[str]) -> str:
             points = _points(written, written, (usual, *others))
             return max(points, key=lambda language: (points[language], language == usual))
     points = _points(told & (known | STOP_WORDS), marked, _latin())
-    (best, most), (_, second) = points.most_common(2)
+    (most, best), (second, _) = sorted(((points[name], name) for name in points), reverse=True)[:2]
     least = max(_POINTS_MIN, _POINTS_SHARE_MIN * len(told), _AHEAD_OF_ENGLISH * points[ENGLISH])
     return best if best == ENGLISH or (most >= least and most > second) else UNKNOWN
 
@@ -143,9 +142,9 @@ def _is_unspaced(word: str) -> bool:
 
 def _points(
     known: Iterable[str], marked: Iterable[str], languages: Collection[str]
-) -> Counter[str]:
+) -> dict[str, float]:
     """How much speaks for each language. A word that few languages have says more."""
-    points: Counter[str] = Counter(dict.fromkeys(languages, 0))
+    points = dict.fromkeys(languages, 0.0)
     of_word = _languages_of()
     for word in known:
         having = [language for language in of_word.get(word, ()) if language in points]
