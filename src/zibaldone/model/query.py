@@ -41,7 +41,7 @@ class Query:
     plain_operators: tuple[str, ...] = ()
     """What looked like operators but was taken as words, since the query reads like a sentence."""
     language: str = ""
-    """Of the words, as `text.language` tells it; empty if unsure."""
+    """Of the words, as `text.language` tells it; empty if it is English or unsure."""
     spare_terms: tuple[str, ...] = ()
     """Terms behind the first QUERY_TERMS_MAX. They take the place of terms that are more common
     (`find.rarest`); nothing else looks them up."""

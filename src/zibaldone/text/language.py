@@ -136,6 +136,12 @@ def language_of(words: Sequence[str]) -> str:
     return best if best == ENGLISH or (most >= least and most > second) else UNKNOWN
 
 
+def other_language_of(words: Sequence[str]) -> str:
+    """The same for what is not English; UNKNOWN for English, too."""
+    language = language_of(words)
+    return UNKNOWN if language == ENGLISH else language
+
+
 def _is_unspaced(word: str) -> bool:
     return word[0] >= "\u0e00" and is_unspaced(word)
 

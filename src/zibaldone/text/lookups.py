@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from zibaldone.model.query import Query
-from zibaldone.text.language import ENGLISH, STEM_MARK, UNKNOWN, function_words, language_stem
+from zibaldone.text.language import STEM_MARK, function_words, language_stem
 from zibaldone.text.stem import stem
 from zibaldone.text.words import clusters, fold_accents, forms, is_unspaced, pairs
 
@@ -37,9 +37,6 @@ class PhraseLookup:
 
 
 _PARTS_MAX = 32
-_BY_WORDS = (ENGLISH, UNKNOWN)
-"""Languages without stems of their own in the index."""
-
 _STEM_WEIGHT = 2
 """How often a stem is asked for beside the word itself: at 1 the mean over twelve languages is
 .004 lower, at 3 it is the same."""
@@ -66,7 +63,7 @@ def wanted_lookups(query: Query) -> list[Alternatives]:
     ]
     wanted += map(_prefix_lookups, query.prefixes)
     wanted = list(dict.fromkeys(wanted))
-    if language in _BY_WORDS and any(term != fold_accents(term) for term in query.terms):
+    if not language and any(term != fold_accents(term) for term in query.terms):
         # An accented word is asked for twice, exact and folded. To keep its weight equal, so is
         # every other word.
         wanted = [group * 2 if len(group) == 1 else group for group in wanted]
@@ -109,7 +106,7 @@ def lookup_count(word: str) -> int:
 def _in_language(word: str, groups: list[Alternatives], language: str) -> list[Alternatives]:
     """The lookups of a word with its stem. A function word counts less than the others: where all
     texts are in one language it is in most of them, but among other texts it looks rare."""
-    if language in _BY_WORDS or is_unspaced(word):
+    if not language or is_unspaced(word):
         return groups
     if word in function_words(language):
         return [group[:1] for group in groups]

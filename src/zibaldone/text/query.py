@@ -14,7 +14,7 @@ from zibaldone.limits import (
     QUERY_WISH_WORDS_MAX,
 )
 from zibaldone.model.query import Query
-from zibaldone.text.language import function_words, language_of
+from zibaldone.text.language import function_words, other_language_of
 from zibaldone.text.lookups import lookup_count
 from zibaldone.text.words import STOP_WORDS, clusters, fold_case, is_unspaced, lexemes, pairs
 
@@ -40,7 +40,7 @@ def parse_query(query: str) -> Query:
     parts = list(_parts(literal))
     plain = [part for part in parts if part.quotes is None and not _is_operator(part.text)]
     words = [word for part in plain for word in lexemes(part.text)]
-    language = language_of(words or lexemes(literal))
+    language = other_language_of(words or lexemes(literal))
     is_prose = _is_prose(literal, words, language)
     draft = _Draft(is_prose=is_prose, is_all_quoted=not words, language=language)
     for part in parts:
