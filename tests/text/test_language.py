@@ -117,11 +117,6 @@ class TestStems:
         asked = parse_query('"die Häuser der Stadt"')
         assert asked.phrases == (("die", "häuser", "der", "stadt"),)
 
-    def test_a_sentence_is_one_in_any_language(self) -> None:
-        asked = parse_query("was macht grep -v in der Shell")
-        assert asked.plain_operators == ("-v",)
-        assert not asked.excluded
-
     def test_forms_of_the_words_are_marked_but_not_function_words(self) -> None:
         places = matches(GERMAN, parse_query("Wie viele Häuser ist die Stadt?"))
         assert [GERMAN[start:end] for start, end, _ in places] == ["Stadt", "Haus"]

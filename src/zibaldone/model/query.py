@@ -22,8 +22,7 @@ class Query:
     A query that reads like a sentence is taken as one: in it `-word`, `title:word` and `wor*` are
     words like any other, as in "what does grep -v do" (`plain_operators`). With quotes (`-"word"`)
     they are meant anywhere. It reads like a sentence if it has twelve plain words, or four of which
-    one is a function word of English or of the query's language, or two and ends with a full stop
-    or a question mark.
+    one is a function word of English, or two and ends with a full stop or a question mark.
 
     Everything else is literal: AND, OR, NEAR, brackets, a quote without its partner, `-` inside a
     word. Words of unspaced scripts become overlapping pairs of characters. A query that only

@@ -186,7 +186,7 @@ def language_stem(word: str, language: str) -> str:
 
 
 def language_stems(words: Iterable[str], language: str) -> list[str]:
-    """The stems of a text, as its index has them: function words have none."""
+    """The stems of a text, as its index has them: short function words have none."""
     if language not in _STEMMERS:
         return []
     stems_of = _stems_in(language)
@@ -199,7 +199,7 @@ class _Stems(dict[str, tuple[str, ...]]):
     def __init__(self, language: str) -> None:
         super().__init__()
         self._language = language
-        self._empty = function_words(language)
+        self._empty = {word for word in function_words(language) if len(word) <= _EMPTY_CHARS_MAX}
 
     def __missing__(self, lexeme: str) -> tuple[str, ...]:
         if lexeme in self._empty or is_unspaced(lexeme):
@@ -214,6 +214,9 @@ class _Stems(dict[str, tuple[str, ...]]):
 
 
 _STEMS_MAX = 16_384
+_EMPTY_CHARS_MAX = 3
+"""Function words that are no longer than this have no stem in the index. Lists have content words
+among the longer ones (`город`, `menschen`)."""
 
 
 @cache

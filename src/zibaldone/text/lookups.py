@@ -7,6 +7,7 @@ written for an engine, and how hits are ranked, is the engine's business.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -37,6 +38,7 @@ class PhraseLookup:
 
 
 _PARTS_MAX = 32
+_CONTENT_WEIGHT_MAX = 3
 _STEM_WEIGHT = 2
 """How often a stem is asked for beside the word itself: at 1 the mean over twelve languages is
 .004 lower, at 3 it is the same."""
@@ -56,10 +58,11 @@ def wanted_lookups(query: Query) -> list[Alternatives]:
     """What brings chunks: each of these counts, and the more of them the better."""
     alone = len(query.terms) == 1
     language = query.language
+    weight = _content_weight(query.terms, language)
     wanted = [
         group
         for term in query.terms
-        for group in _in_language(term, _word_lookups(term, alone=alone), language)
+        for group in _in_language(term, _word_lookups(term, alone=alone), language, weight)
     ]
     wanted += map(_prefix_lookups, query.prefixes)
     wanted = list(dict.fromkeys(wanted))
@@ -103,16 +106,34 @@ def lookup_count(word: str) -> int:
     return len(_word_lookups(word, alone=True))
 
 
-def _in_language(word: str, groups: list[Alternatives], language: str) -> list[Alternatives]:
+def _content_weight(words: Sequence[str], language: str) -> int:
+    """How much more words count that are no function words: all of them together outweigh these."""
+    count = sum(word in function_words(language) for word in words)
+    others = len(words) - count
+    return min(_CONTENT_WEIGHT_MAX, max(1, -(-count // others))) if others else 1
+
+
+def _in_language(
+    word: str, groups: list[Alternatives], language: str, weight: int = 1
+) -> list[Alternatives]:
     """The lookups of a word with its stem. A function word counts less than the others: where all
     texts are in one language it is in most of them, but among other texts it looks rare."""
     if not language or is_unspaced(word):
         return groups
-    if word in function_words(language):
-        return [group[:1] for group in groups]
+    is_function_word = word in function_words(language)
     stems = ["" if word[-1] in "+#" else language_stem(w, language) for w in forms(word).written]
+    if is_function_word:
+        return [
+            (group[0], Lookup(found)) if found else group[:1]
+            for group, found in zip(groups, stems, strict=False)
+        ]
     return [
-        group + (Lookup(found),) * _STEM_WEIGHT if found else group * (2 if len(group) == 1 else 1)
+        (
+            group + (Lookup(found),) * _STEM_WEIGHT
+            if found
+            else group * (2 if len(group) == 1 else 1)
+        )
+        * weight
         for group, found in zip(groups, stems, strict=False)
     ]
 

@@ -14,7 +14,7 @@ from zibaldone.limits import (
     QUERY_WISH_WORDS_MAX,
 )
 from zibaldone.model.query import Query
-from zibaldone.text.language import function_words, other_language_of
+from zibaldone.text.language import other_language_of
 from zibaldone.text.lookups import lookup_count
 from zibaldone.text.words import STOP_WORDS, clusters, fold_case, is_unspaced, lexemes, pairs
 
@@ -41,7 +41,7 @@ def parse_query(query: str) -> Query:
     plain = [part for part in parts if part.quotes is None and not _is_operator(part.text)]
     words = [word for part in plain for word in lexemes(part.text)]
     language = other_language_of(words or lexemes(literal))
-    is_prose = _is_prose(literal, words, language)
+    is_prose = _is_prose(literal, words)
     draft = _Draft(is_prose=is_prose, is_all_quoted=not words, language=language)
     for part in parts:
         draft.read(part)
@@ -83,13 +83,11 @@ def _begun_word(written: str) -> str:
     return words[-1] if is_begun and not is_unspaced(words[-1]) else ""
 
 
-def _is_prose(literal: str, words: list[str], language: str) -> bool:
+def _is_prose(literal: str, words: list[str]) -> bool:
     """Does it read like a sentence, not like the words of a search?"""
     if len(words) >= _LONG_WORDS_MIN:
         return True
-    if len(words) >= _SENTENCE_WORDS_MIN and not (
-        STOP_WORDS.isdisjoint(words) and function_words(language).isdisjoint(words)
-    ):
+    if len(words) >= _SENTENCE_WORDS_MIN and not STOP_WORDS.isdisjoint(words):
         return True
     return len(words) >= _ENDED_WORDS_MIN and _SENTENCE_END.search(literal) is not None
 
