@@ -108,6 +108,10 @@ _POINTS_SHARE_MIN = 0.15
 _AHEAD_OF_ENGLISH = 1.2
 """Lists of function words hold words of English and of code (`on`, `dir`, `mode`)."""
 
+_EMPTY_CHARS_MAX = 3
+"""Function words that are no longer than this say nothing. Lists have content words
+among the longer ones (`jahr`, `menschen`)."""
+
 _STEM_BYTES_MAX = 64
 
 _by_thread = threading.local()
@@ -163,10 +167,6 @@ def _points(
     return points
 
 
-def is_function_word(word: str, language: str) -> bool:
-    return word in function_words(language)
-
-
 def function_words(language: str) -> frozenset[str]:
     if language == ENGLISH:
         return STOP_WORDS
@@ -185,6 +185,17 @@ def language_stem(word: str, language: str) -> str:
     return STEM_MARK + _stemmed(word[:TERM_CHARS_MAX], algorithm)
 
 
+def content_stem(word: str, language: str) -> str:
+    """The same; "" for a short function word, too."""
+    return "" if is_empty(word, language) else language_stem(word, language)
+
+
+def is_empty(word: str, language: str) -> bool:
+    """Whether it is a function word without doubt, in a language that has stems."""
+    is_short = len(word) <= _EMPTY_CHARS_MAX
+    return is_short and language in _STEMMERS and word in function_words(language)
+
+
 def language_stems(words: Iterable[str], language: str) -> list[str]:
     """The stems of a text, as its index has them: short function words have none."""
     if language not in _STEMMERS:
@@ -199,13 +210,13 @@ class _Stems(dict[str, tuple[str, ...]]):
     def __init__(self, language: str) -> None:
         super().__init__()
         self._language = language
-        self._empty = {word for word in function_words(language) if len(word) <= _EMPTY_CHARS_MAX}
 
     def __missing__(self, lexeme: str) -> tuple[str, ...]:
-        if lexeme in self._empty or is_unspaced(lexeme):
+        if is_unspaced(lexeme):
             stems: tuple[str, ...] = ()
         else:
-            stems = tuple(language_stem(word, self._language) for word in forms(lexeme).written)
+            made = (content_stem(word, self._language) for word in forms(lexeme).written)
+            stems = tuple(filter(None, made))
         if len(lexeme) <= TERM_CHARS_MAX:
             if len(self) >= _STEMS_MAX:
                 self.clear()
@@ -214,9 +225,6 @@ class _Stems(dict[str, tuple[str, ...]]):
 
 
 _STEMS_MAX = 16_384
-_EMPTY_CHARS_MAX = 3
-"""Function words that are no longer than this have no stem in the index. Lists have content words
-among the longer ones (`город`, `menschen`)."""
 
 
 @cache

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from zibaldone.model.query import Query
-from zibaldone.text.language import STEM_MARK, function_words, language_stem
+from zibaldone.text.language import STEM_MARK, content_stem, function_words, has_stems, is_empty
 from zibaldone.text.stem import stem
 from zibaldone.text.words import clusters, fold_accents, forms, is_unspaced, pairs
 
@@ -58,10 +58,11 @@ def wanted_lookups(query: Query) -> list[Alternatives]:
     """What brings chunks: each of these counts, and the more of them the better."""
     alone = len(query.terms) == 1
     language = query.language
-    weight = _content_weight(query.terms, language)
+    terms = _telling(query.terms, language)
+    weight = _content_weight(terms, language)
     wanted = [
         group
-        for term in query.terms
+        for term in terms
         for group in _in_language(term, _word_lookups(term, alone=alone), language, weight)
     ]
     wanted += map(_prefix_lookups, query.prefixes)
@@ -106,8 +107,19 @@ def lookup_count(word: str) -> int:
     return len(_word_lookups(word, alone=True))
 
 
+def _telling(words: Sequence[str], language: str) -> Sequence[str]:
+    """Without the short function words of a language that has stems, if there are others."""
+    kept = [word for word in words if not is_empty(word, language)]
+    return kept if not function_words(language).issuperset(kept) else words
+
+
 def _content_weight(words: Sequence[str], language: str) -> int:
-    """How much more words count that are no function words: all of them together outweigh these."""
+    """How much more words count that are no function words: all of them together outweigh these.
+
+    Not in Vietnamese and others without stems: there they are syllables of other words, too.
+    """
+    if not has_stems(language):
+        return 1
     count = sum(word in function_words(language) for word in words)
     others = len(words) - count
     return min(_CONTENT_WEIGHT_MAX, max(1, -(-count // others))) if others else 1
@@ -120,11 +132,10 @@ def _in_language(
     texts are in one language it is in most of them, but among other texts it looks rare."""
     if not language or is_unspaced(word):
         return groups
-    is_function_word = word in function_words(language)
-    stems = ["" if word[-1] in "+#" else language_stem(w, language) for w in forms(word).written]
-    if is_function_word:
+    stems = ["" if word[-1] in "+#" else content_stem(w, language) for w in forms(word).written]
+    if word in function_words(language):
         return [
-            (group[0], Lookup(found)) if found else group[:1]
+            (Lookup(found),) if found else group[:1]
             for group, found in zip(groups, stems, strict=False)
         ]
     return [

@@ -50,9 +50,9 @@ def test_forms_are_found_in_other_scripts(kept: Kept) -> None:
 def test_function_words_of_a_language_do_not_lead(kept: Kept) -> None:
     """Among English texts they are the rarest words of the question."""
     fill(kept)
-    kept.create("de/right", "Die Zebras leben in der Steppe und trinken Wasser.")
+    kept.create("de/right", "Die Bäume stehen in der Steppe und brauchen Wasser.")
     kept.create("de/wrong", "Bis wann ist das? Wie ist es bis jetzt, und wo ist es? Bis bald.")
-    assert found(kept, "Bis wann ist das Zebra wo?")[0] == "de/right"
+    assert found(kept, "Bis wann ist der Baum wo?")[0] == "de/right"
     kept.create("vi/right", "Ngựa vằn sống ở thảo nguyên.")
     kept.create("vi/wrong", "Có bao nhiêu? Có thể là như vậy, và nó có là của tôi không?")
     assert found(kept, "Có bao nhiêu con ngựa vằn là của nó?")[0] == "vi/right"
