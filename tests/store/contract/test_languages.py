@@ -10,7 +10,7 @@ import pytest
 from tests.store.kept import Kept
 from tests.store.postgres.keywords import post_all
 from zibaldone.find.documents import search_documents
-from zibaldone.index.renewal import TERMS_VERSION, renew_terms
+from zibaldone.index.renewal import renew_terms
 from zibaldone.model.query import NO_FILTER
 from zibaldone.store.postgres.store import PostgresStore
 from zibaldone.store.upkeep import Upkeep
@@ -71,6 +71,10 @@ def test_words_of_a_quotation_stand_as_they_are_written(kept: Kept) -> None:
     assert set(found(kept, "Wo ist das alte Haus und der Garten?")) == {"one", "several"}
 
 
+NEXT_VERSION = 7
+"""A store that was empty at first has the terms of all versions before."""
+
+
 def settle(kept: Kept) -> None:
     """What the engine does in the background is done."""
     if isinstance(kept.store, PostgresStore):
@@ -79,6 +83,7 @@ def settle(kept: Kept) -> None:
 
 def made_before(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     """Documents whose terms were made when every text was stemmed as English."""
+    monkeypatch.setattr("zibaldone.index.renewal.TERMS_VERSION", NEXT_VERSION)
     with monkeypatch.context() as before:
         before.setattr("zibaldone.text.terms.language_of", lambda words: "")
         fill(kept)
@@ -107,22 +112,22 @@ def test_an_older_index_answers_and_is_brought_up_to_date(
     assert found(kept, "Wo ist das Haus?") == ["later"]
     assert asyncio.run(kept.store.check(thorough=True)).problems == ()
     progress = kept.upkeep(lambda work: work.terms.progress())
-    assert (progress.version, progress.through) == (TERMS_VERSION, None)
+    assert (progress.version, progress.through) == (NEXT_VERSION, None)
 
 
 def test_renewing_goes_on_where_it_ended_and_one_process_gets_on(
     kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made_before(kept, monkeypatch)
-    kept.upkeep(lambda work: work.terms.begin(TERMS_VERSION))
+    kept.upkeep(lambda work: work.terms.begin(NEXT_VERSION))
     begun = kept.upkeep(lambda work: work.terms.progress())
     (first, *_) = kept.upkeep(lambda work: work.terms.page(0, begun.last, 1))
 
     def put(work: Upkeep) -> bool:
-        return work.terms.put({}, version=TERMS_VERSION, before=0, through=first.chunk_key)
+        return work.terms.put({}, version=NEXT_VERSION, before=0, through=first.chunk_key)
 
     assert [kept.upkeep(put), kept.upkeep(put)] == [True, False]
-    kept.upkeep(lambda work: work.terms.begin(TERMS_VERSION))
+    kept.upkeep(lambda work: work.terms.begin(NEXT_VERSION))
     assert kept.upkeep(lambda work: work.terms.progress()).through == first.chunk_key
     asyncio.run(renew_terms(kept.store))
     assert kept.upkeep(lambda work: work.terms.progress()).through is None

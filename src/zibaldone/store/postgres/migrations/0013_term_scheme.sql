@@ -6,7 +6,9 @@ CREATE TABLE zibaldone.term_scheme (
     last    bigint NOT NULL
 );
 
-INSERT INTO zibaldone.term_scheme (version, through, last) VALUES (0, NULL, 0);
+-- Where there are no chunks yet, nothing has to be made anew.
+INSERT INTO zibaldone.term_scheme (version, through, last)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM zibaldone.chunks) THEN 0 ELSE 1 END, NULL, 0;
 
 -- Terms that take the place of those of a chunk, when the postings of its segment are made anew.
 CREATE TABLE zibaldone.new_terms (

@@ -6,4 +6,6 @@ CREATE TABLE term_scheme (
     last    INTEGER NOT NULL
 ) STRICT;
 
-INSERT INTO term_scheme (version, through, last) VALUES (0, NULL, 0);
+-- Where there are no chunks yet, nothing has to be made anew.
+INSERT INTO term_scheme (version, through, last)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM chunks) THEN 0 ELSE 1 END, NULL, 0;
