@@ -139,7 +139,7 @@ def _in_language(
             for group, found in zip(groups, stems, strict=False)
         ]
     return [
-        (group + (Lookup(found),) * _STEM_WEIGHT if found else (group * 3)[: max(3, len(group))])
+        (group + (Lookup(found),) * _STEM_WEIGHT if found else (group * 2)[: max(2, len(group))])
         * weight
         for group, found in zip(groups, stems, strict=False)
     ]

@@ -54,7 +54,7 @@ def test_function_words_of_a_language_do_not_lead(kept: Kept) -> None:
     kept.create("de/wrong", "Bis wann ist das? Wie ist es bis jetzt, und wo ist es? Bis bald.")
     assert found(kept, "Bis wann ist der Baum wo?")[0] == "de/right"
     kept.create("vi/right", "Ngựa vằn sống ở thảo nguyên.")
-    kept.create("vi/wrong", "Nó là của ai? Cái này là của tôi, và cái đó không là của tôi.")
+    kept.create("vi/wrong", "Cái này là của ai? Nó không ở đây.")
     assert found(kept, "Ngựa vằn là của ai?")[0] == "vi/right"
 
 
