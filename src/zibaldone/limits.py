@@ -752,6 +752,9 @@ INDEX_TERMS_MAX = 20_000
 """Terms indexed for one text. The densest text has five terms for four characters, so even the
 largest chunk is indexed completely."""
 
+LANGUAGE_WORDS_MAX = 100
+"""Words of a text that are looked at to tell its language."""
+
 CHUNK_CHARS_TARGET = 900
 """Size to aim for: about 200 tokens of English, what the built-in model reads at once."""
 
@@ -815,6 +818,12 @@ RECUT_BATCH_DOCUMENTS = 100
 
 RECUT_BATCH_CHARS = 128 * KIB
 """Text in such a transaction: it blocks other writers for a tenth of a second."""
+
+RENEWAL_CHUNKS = 256
+"""Chunks in one step when terms are made anew; a step takes some 50 ms."""
+
+RENEWAL_PAUSE_SECONDS = 0.005
+"""Between two of these steps, for whoever else has to write."""
 
 RECUT_PAUSE_SECONDS = 0.005
 """Pause between two of them. Waiting writers retry every 2 ms, so they get their turn."""
@@ -1042,6 +1051,12 @@ DATES_MAX = 20
 MEMORY_GROUPS_MAX = 20
 """Groups that one call asks for."""
 
+MEMORY_GROUPS_SHOWN_MAX = 1_000
+"""Groups that get_status lists; the largest, if there are more."""
+
+MEMORY_HASH_INLINE_CHARS_MAX = 256 * KIB
+"""The id of a longer episode is made in a thread: others are served meanwhile."""
+
 MEMORY_ITEMS_MAX = 100
 """Episodes, nodes or facts in one answer."""
 
@@ -1102,6 +1117,9 @@ RECALL_TOKENS_MAX = 20_000
 
 MEMORY_SESSION_GAP_SECONDS = 3_600
 """A longer pause between two messages ends a session."""
+
+QUESTION_CHARS_MAX = 2_000
+"""Of a question to the memory in which words such as "before the move" are looked for."""
 
 MEMORY_NAME_WORDS_MAX = 64
 """Words of a question among which names of entities are looked for."""

@@ -39,6 +39,8 @@ class Query:
     terms, too."""
     plain_operators: tuple[str, ...] = ()
     """What looked like operators but was taken as words, since the query reads like a sentence."""
+    language: str = ""
+    """Of the words, as `text.language` tells it; empty if it is English or unsure."""
     spare_terms: tuple[str, ...] = ()
     """Terms behind the first QUERY_TERMS_MAX. They take the place of terms that are more common
     (`find.rarest`); nothing else looks them up."""
@@ -75,6 +77,9 @@ class Filter:
     """`Facets.created_us` is this or later."""
     created_before_us: int | None = None
     """`Facets.created_us` is earlier than this."""
+    updated_after_us: int | None = None
+    """The document was written at this time or later; so with the next."""
+    updated_before_us: int | None = None
 
 
 NO_FILTER = Filter()

@@ -406,3 +406,12 @@ CREATE TABLE document_links (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX document_links_by_target ON document_links (namespace, kind, target, document_key);
+
+CREATE INDEX documents_recent ON documents (namespace, updated_at_us, document_id)
+    WHERE deleted_at_us IS NULL;
+
+CREATE TABLE term_scheme (
+    version INTEGER NOT NULL,
+    through INTEGER,
+    last    INTEGER NOT NULL
+) STRICT;
