@@ -125,7 +125,8 @@ def require_index_scan(run: dict[str, Any]) -> None:
 def require_little_work(run: dict[str, Any]) -> None:
     plan = run["Plan"]
     assert plan["Actual Rows"] == PAGE + 1
-    assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < BUFFERS_MAX
+    # Each document of the page may be in a block of its own.
+    assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < PAGE + BUFFERS_MAX
     assert run["Execution Time"] < EXECUTION_MS_MAX
 
 
