@@ -286,7 +286,7 @@ def load(
 ) -> Settings:
     """Read the settings from all places. A flag that is None was not given."""
     environment = os.environ if environment is None else environment
-    values = _from_file(config or _config_file(environment))
+    values = _from_file(config_file(environment, config))
     values |= _from_environment(environment)
     given = {name: value for name, value in (flags or {}).items() if value is not None}
     values |= _read(given, lambda name: "--" + name.replace("_", "-"))
@@ -305,7 +305,10 @@ def _settings(values: dict[str, Any]) -> Settings:
     return settings
 
 
-def _config_file(environment: Mapping[str, str]) -> Path | None:
+def config_file(environment: Mapping[str, str], given: Path | None = None) -> Path | None:
+    """The settings file in force: the given one, that of the environment, or one found."""
+    if given is not None:
+        return given
     named = environment.get(ENV_PREFIX + _CONFIG_KEY.upper())
     if named:
         return Path(named)
