@@ -173,7 +173,9 @@ class Ours:
         return list(dict.fromkeys(name.removeprefix(self._prefix) for name in ids))
 
 
-def load(url: str, found: RetrievalSet, prefix: str) -> float:
+def load(
+    url: str, found: RetrievalSet, prefix: str, mime: Callable[[str], str] = lambda _: "text/plain"
+) -> float:
     """Put the documents in and wait for their vectors; passages embedded a second."""
     started_s = time.perf_counter()
     with httpx2.Client(base_url=url, timeout=60) as client:
@@ -181,7 +183,7 @@ def load(url: str, found: RetrievalSet, prefix: str) -> float:
         def put(item: tuple[str, tuple[str, str]]) -> None:
             name, (title, text) = item
             body = {"path": prefix + name, "title": title[:900], "content": text or title}
-            answer = client.post("/documents", json={**body, "mime": "text/plain"})
+            answer = client.post("/documents", json={**body, "mime": mime(name)})
             if answer.status_code != 201:
                 raise RuntimeError(answer.text)
 

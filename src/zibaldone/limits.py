@@ -273,7 +273,14 @@ QUERY_BYTES_MAX = 8_192
 """A search query, in UTF-8 bytes."""
 
 QUERY_TERMS_MAX = 64
-"""Distinct terms of a query that are searched for. A note in the answer says if more were given."""
+"""Distinct terms of a query that are searched for. If more are given, the rarest ones are, and a
+note in the answer says so."""
+
+QUERY_TERMS_COUNTED_MAX = 256
+"""Terms of a long query among which the rarest are looked for: the first ones."""
+
+QUERY_TERM_CHUNKS_COUNTED_MAX = 1_000
+"""Chunks up to which it is counted how rare a term is."""
 
 QUERY_WISH_WORDS_MAX = 32
 """Words of the quotations in a query that are looked for side by side; of a longer quotation, the
@@ -1128,13 +1135,13 @@ PACK_CACHE_FILES_MAX = 50_000
 PACK_COUNT_SLICE_CHARS = 32_768
 """Characters whose tokens are counted at once, two milliseconds in which no other thread runs."""
 
-PACK_IGNORE_BYTES_MAX = 256 * KIB
+IGNORE_BYTES_MAX = 256 * KIB
 """Of one .gitignore or .zibaldoneignore."""
 
-PACK_IGNORE_LINES_MAX = 5_000
+IGNORE_LINES_MAX = 5_000
 """Of one .gitignore or .zibaldoneignore."""
 
-PACK_IGNORE_WILDCARDS_MAX = 3
+IGNORE_WILDCARDS_MAX = 3
 """Asterisks in one part of a pattern; matching takes the power of their number."""
 
 PACK_INLINE_SHARE = 0.75

@@ -208,3 +208,83 @@ def test_a_file_that_cannot_be_converted_in_time_does_not_stop_the_others(
     assert counts(summary) == (4, 0, 0, 0, 1)
     assert "was not converted within 2 seconds" in reasons(summary)["hostile.html"]
     assert cli.json("get", "page.html")["title"] == "Page"
+
+
+def write_files(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f"text of {name}")
+
+
+def test_one_file_and_several(cli: Commands, folder: Path) -> None:
+    assert cli.ok("import", str(folder / "one.md"), "--prefix", "team").startswith("1 created")
+    assert cli.json("get", "team/one.md")["title"] == "One"
+    two, three = folder / "sub" / "two.txt", folder / "sub" / "deep" / "three.py"
+    assert counts(cli.json("import", str(two), str(three), "--prefix", "team")) == (2, 0, 0, 0, 0)
+    assert cli.ids() == ["team/one.md", "team/three.py", "team/two.txt"]
+    assert counts(cli.json("import", str(folder / "one.md"), "--prefix", "team")) == (0, 0, 1, 0, 0)
+    # Two files of one name would overwrite one another.
+    write_files(folder, "other/one.md")
+    summary = cli.json("import", str(folder / "one.md"), str(folder / "other"), "--prefix", "x")
+    assert counts(summary) == (1, 0, 0, 0, 1)
+    assert reasons(summary) == {"one.md": "another file has the same path 'x/one.md'"}
+    picture = folder / "photo.png"
+    picture.write_bytes(b"\x89PNG\r\n\x1a\n\x00")
+    assert counts(cli.json("import", str(picture))) == (0, 0, 0, 1, 0)
+
+
+def test_ignore_files_and_built_in_patterns(cli: Commands, tmp_path: Path) -> None:
+    repository = tmp_path / "repository"
+    folder = repository / "docs"
+    write_files(
+        folder,
+        "kept.md",
+        "draft.md",
+        "secret.txt",
+        "node_modules/left-pad/readme.md",
+        "src/__pycache__/cached.txt",
+        "src/main.py",
+        "build/page.md",
+        "sub/local.md",
+        "sub/kept.log",
+        "a.log",
+        ".hidden.md",
+    )
+    (repository / ".git").mkdir()
+    (repository / ".gitignore").write_text("build/\n*.log\n")
+    (folder / ".gitignore").write_text("draft.*\n")
+    (folder / ".zibaldoneignore").write_text("secret.txt\n")
+    (folder / "sub" / ".gitignore").write_text("local.md\n!kept.log\n")
+    result = cli("import", str(folder))
+    assert cli.ids() == ["kept.md", "src/main.py", "sub/kept.log"]
+    assert "7 ignored files or folders were left out" in result.stderr
+    # A folder that is named is wanted, even if the repository ignores it.
+    cli.ok("import", str(folder / "build"), "--prefix", "named")
+    assert cli.ids()[1] == "named/page.md"
+    everything = cli.json("import", str(folder), "--no-ignore", "--dry-run")
+    assert (everything["created"], everything["ignored"]) == (7, 0)
+
+
+def test_include_and_exclude(cli: Commands, tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    write_files(
+        folder,
+        "a.md",
+        "b.txt",
+        "drafts/c.md",
+        "node_modules/x/d.md",
+        "node_modules/x/__pycache__/e.md",
+        ".github/f.md",
+    )
+    cli.ok("import", str(folder), "--include", "*.md", "--exclude", "drafts/")
+    assert cli.ids() == ["a.md"]
+    cli.ok("import", str(folder), "--include", "node_modules/**", "--include", ".github/*.md")
+    assert cli.ids() == [".github/f.md", "a.md", "node_modules/x/d.md"]
+    assert cli.error("import", str(folder), "--exclude", "*a*b*c*d*e") == (3, "INVALID_ARGUMENT")
+
+
+def test_a_line_that_is_no_pattern_is_reported(cli: Commands, folder: Path) -> None:
+    (folder / ".gitignore").write_text("!\n*.py\n")
+    summary = cli.json("import", str(folder))
+    assert counts(summary) == (2, 0, 0, 1, 0)
+    assert reasons(summary) == {"ignore file": "a line is no pattern: !"}

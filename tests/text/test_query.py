@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from zibaldone.limits import QUERY_TERMS_MAX, QUERY_WISH_WORDS_MAX
+from zibaldone.limits import QUERY_TERMS_COUNTED_MAX, QUERY_TERMS_MAX, QUERY_WISH_WORDS_MAX
 from zibaldone.model.query import Query
 from zibaldone.text.query import parse_query
 
@@ -52,6 +52,13 @@ class TestParseQuery:
     def test_says_how_many_terms_it_left_out(self) -> None:
         query = parse_query(" ".join(f"word{nth}" for nth in range(QUERY_TERMS_MAX + 7)))
         assert (len(query.terms), query.ignored) == (QUERY_TERMS_MAX, 7)
+
+    def test_keeps_further_terms_up_to_a_number_for_the_case_that_they_are_rarer(self) -> None:
+        words = [f"word{nth}" for nth in range(QUERY_TERMS_COUNTED_MAX + 7)]
+        query = parse_query(" ".join(words))
+        assert query.terms == tuple(words[:QUERY_TERMS_MAX])
+        assert query.spare_terms == tuple(words[QUERY_TERMS_MAX:QUERY_TERMS_COUNTED_MAX])
+        assert query.ignored == len(words) - QUERY_TERMS_MAX
 
     def test_keeps_the_beginning_of_a_phrase_that_is_too_long(self) -> None:
         words = [f"word{nth}" for nth in range(QUERY_TERMS_MAX + 7)]

@@ -1,4 +1,4 @@
-"""zibaldone import DIR: a folder of files, or one that `export` wrote."""
+"""zibaldone import PATH: a file, a folder of files, or a folder that `export` wrote."""
 
 from __future__ import annotations
 
@@ -9,30 +9,45 @@ import click
 
 from zibaldone.cli import context
 from zibaldone.cli.importing import (
+    echo_ignored,
     echo_summary,
     importer_of,
     skip_existing_option,
     update_option,
 )
 from zibaldone.exchange.folder import FolderImport
-from zibaldone.exchange.walk import walk
+from zibaldone.exchange.walk import FolderWalk, Selection
 from zibaldone.model.incoming import Existing
 
 
-@click.command("DIR", short_help="Import a folder of files.")
+@click.command("PATH", short_help="Import a file, or a folder of files.")
 @click.argument(
-    "folder",
+    "paths",
     type=click.Path(path_type=Path),
-    required=False,
-    metavar="",  # the command's name shows it already
+    nargs=-1,
+    metavar="...",  # the command's name shows it already
 )
 @click.option("--prefix", default="", help="Keep them under this path.")
 @click.option(
+    "--include",
     "--glob",
-    "patterns",
+    "include",
     multiple=True,
     metavar="PATTERN",
-    help="Only these files, e.g. '*.md' or 'docs/*'; give the option once for each.",
+    help="Only these files, e.g. '*.md' or 'docs/*'; give the option once for each. A hidden or "
+    "ignored folder that a pattern names, as 'node_modules/*' does, is imported too.",
+)
+@click.option(
+    "--exclude",
+    multiple=True,
+    metavar="PATTERN",
+    help="Not these files or folders; patterns are written as in .gitignore.",
+)
+@click.option(
+    "--no-ignore",
+    is_flag=True,
+    help="Also what .gitignore, .zibaldoneignore and the built-in list (node_modules, "
+    "__pycache__ and the like) leave out.",
 )
 @update_option
 @skip_existing_option
@@ -41,38 +56,57 @@ from zibaldone.model.incoming import Existing
 @click.pass_context
 def import_folder(
     ctx: click.Context,
-    folder: Path | None,
+    paths: tuple[Path, ...],
     prefix: str,
-    patterns: tuple[str, ...],
+    include: tuple[str, ...],
+    exclude: tuple[str, ...],
+    no_ignore: bool,
     existing: Existing | None,
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Import the files of the folder DIR: text, Markdown, code, HTML, PDF, DOCX.
+    """Import the file PATH, or the files of the folder PATH: text, Markdown, code, HTML, PDF, DOCX.
 
-    A file's path in DIR becomes the document's path. A folder written by `export` gives back ids,
-    titles, tags, metadata and history; files edited since then are newer. Hidden files are left
-    out. A document that was changed here is left alone unless --update is given.
+    A file's path in the folder becomes the document's path; a file that is named itself keeps its
+    name. A folder written by `export` gives back ids, titles, tags, metadata and history; files
+    edited since then are newer. Hidden and ignored files are left out. A document that was changed
+    here is left alone unless --update is given.
     """
-    if folder is None or not folder.is_dir():
-        raise click.UsageError(f"{folder} is not a folder." if folder else "Which folder?")
+    if not paths:
+        raise click.UsageError("Which file or folder?")
+    for path in paths:
+        if not (path.is_dir() or path.is_file()):
+            raise click.UsageError(f"{path} is not a file or folder.")
+    selection = Selection(include, exclude, ignores=not no_ignore)
     with context.opened(ctx.obj) as session:
         importer = importer_of(session, existing, dry_run=dry_run)
-        total = sum(1 for _ in walk(folder, patterns)) if sys.stderr.isatty() else 0
+        total = sum(_count(path, selection) for path in paths) if sys.stderr.isatty() else 0
+        ids: set[str] = set()
+        ignored = 0
         with context.progress("Importing", total) as advance:
-            folder_import = FolderImport(
-                folder,
-                importer,
-                session.runtime.converter.convert,
-                session.runtime.limits,
-                prefix=prefix,
-                patterns=patterns,
-                advance=advance,
-            )
-            session.run(folder_import.run())
+            for path in paths:
+                folder_import = FolderImport(
+                    path,
+                    importer,
+                    session.runtime.converter.convert,
+                    session.runtime.limits,
+                    prefix=prefix,
+                    selection=selection,
+                    taken=ids,
+                    advance=advance,
+                )
+                session.run(folder_import.run())
+                ids |= folder_import.ids
+                ignored += folder_import.ignored
     if as_json:
-        context.echo_json({**importer.summary.as_dict(), "dry_run": dry_run})
+        summary = {**importer.summary.as_dict(), "ignored": ignored, "dry_run": dry_run}
+        context.echo_json(summary)
     else:
+        echo_ignored(ignored)
         echo_summary(importer.summary, dry_run=dry_run)
     if importer.summary.counts["failed"]:
         ctx.exit(1)
+
+
+def _count(path: Path, selection: Selection) -> int:
+    return sum(1 for _ in FolderWalk(path, selection)) if path.is_dir() else 1

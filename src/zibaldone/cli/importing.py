@@ -50,3 +50,9 @@ def echo_summary(summary: Summary, *, dry_run: bool = False) -> None:
         click.echo(f"... and {more} more; --json names up to {IMPORT_PROBLEMS_MAX}.", err=True)
     counts = ", ".join(f"{summary.counts[outcome]} {outcome}" for outcome in OUTCOMES)
     click.echo(counts + (" (dry run: nothing was written)" if dry_run else ""))
+
+
+def echo_ignored(count: int) -> None:
+    if count:
+        what = "file or folder was" if count == 1 else "files or folders were"
+        click.echo(f"{count} ignored {what} left out; --no-ignore imports them.", err=True)

@@ -1,4 +1,4 @@
-"""zibaldone import: the word after it is a folder, unless it names another kind of source."""
+"""zibaldone import: the words after it are files or folders, unless the first names a source."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import click
 from zibaldone.cli.import_agent_data import import_agent_data
 from zibaldone.cli.import_folder import import_folder
 
-_FOLDER = import_folder.name or ""
+_PATH = import_folder.name or ""
 
 
 class ImportGroup(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] not in (*ctx.help_option_names, import_agent_data.name):
-            args = [_FOLDER, *args]
+            args = [_PATH, *args]
         return super().parse_args(ctx, args)
 
 
 @click.group("import", cls=ImportGroup)
 def import_group() -> None:
-    """Import a folder of files, or another knowledge base.
+    """Import files, folders, or another knowledge base.
 
     \b
-    zibaldone import DIR                  the files of a folder
+    zibaldone import PATH...              files, or the files of folders
     zibaldone import agent-data URL|FILE  an AgentData knowledge base
 
     A folder that is really called agent-data is written ./agent-data.

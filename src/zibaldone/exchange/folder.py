@@ -1,9 +1,9 @@
-"""Import a folder of files, or one that `export` wrote."""
+"""Import one file, a folder of files, or a folder that `export` wrote."""
 
 from __future__ import annotations
 
 import mimetypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -11,7 +11,7 @@ from typing import Protocol
 from zibaldone.errors import Conflict, InvalidArgument, PayloadTooLarge, ZibaldoneError
 from zibaldone.exchange.batches import Importer
 from zibaldone.exchange.manifest import MANIFEST_NAME, Entry, entries, is_manifest
-from zibaldone.exchange.walk import FoundFile, matches, walk
+from zibaldone.exchange.walk import EVERYTHING, FolderWalk, FoundFile, Selection
 from zibaldone.limits import Limits
 from zibaldone.model.document import Document, parent_of
 from zibaldone.model.extracted import Extracted
@@ -29,47 +29,64 @@ class Convert(Protocol):
 
 
 class FolderImport:
-    """One run over a folder."""
+    """One run over a folder, or over one file."""
 
     def __init__(
         self,
-        root: Path,
+        path: Path,
         importer: Importer,
         convert: Convert,
         limits: Limits,
         *,
         prefix: str = "",
-        patterns: Sequence[str] = (),
+        selection: Selection = EVERYTHING,
+        taken: Collection[str] = (),
         advance: Callable[[int], None] = lambda steps: None,
     ) -> None:
-        """`prefix` is the path to store under; `advance` is told of each file that is done."""
-        self._root = root
+        """`prefix` is the path to store under; `taken` are ids that something else was stored
+        under just now; `advance` is told of each file that is done."""
+        self._is_file = not path.is_dir()
+        self._root = path.parent if self._is_file else path
+        self._name = path.name
         self._importer = importer
         self._convert = convert
         self._limits = limits
         self._prefix = normalize.document_id(prefix, "prefix") + "/" if prefix else ""
-        self._patterns = patterns
+        self._selection = selection
+        self._taken = taken
         self._advance = advance
         self._done: set[str] = set()
         """Files of the manifest, and ids that differ from their file's name."""
+        self.ids: set[str] = set()
+        """Of the files that are there, whether or not they could be read."""
+        self.ignored = 0
+        """Files and folders that ignore rules left out."""
 
     async def run(self) -> None:
         manifest = self._root / MANIFEST_NAME
-        if is_manifest(manifest):
+        if (not self._is_file or self._name == MANIFEST_NAME) and is_manifest(manifest):
             self._done.add(MANIFEST_NAME)
             for name, entry in entries(manifest):
                 if isinstance(entry, str):
                     self._importer.leave_out(name, "failed", entry)
                 else:
                     await self._import_entry(entry)
-        for file in walk(self._root, self._patterns):
+        for file in self._files():
             if file.name not in self._done:
                 await self._import_file(file)
         await self._importer.flush()
 
+    def _files(self) -> Iterable[FoundFile]:
+        if self._is_file:
+            yield FoundFile((self._root / self._name).resolve(), self._name)
+            return
+        walk = FolderWalk(self._root, self._selection)
+        yield from walk
+        self.ignored = walk.ignored
+
     async def _import_entry(self, entry: Entry) -> None:
         self._done.add(entry.file)
-        if not matches(entry.file, self._patterns):
+        if not self._selection.takes_file(entry.file):
             return
         try:
             body = self._edited_body(entry)
@@ -80,6 +97,7 @@ class FolderImport:
         if body is not None:
             base, entry = entry.document, entry.edited(body, now_us())
         document = _moved(entry.document, self._prefix) if self._prefix else entry.document
+        self.ids.add(document.document_id)
         await self._importer.add(document.document_id, Incoming(document, entry.earlier, base))
         self._advance(1)
 
@@ -104,6 +122,7 @@ class FolderImport:
         try:
             document_id = normalize.document_id(self._prefix + file.name)
             self._refuse_collision(file.name, document_id)
+            self.ids.add(document_id)
             data = _read(file.path, self._limits.ingest_bytes_max)
             extracted = await self._convert(data, name=file.name)
         except (ZibaldoneError, OSError) as problem:
@@ -130,6 +149,8 @@ class FolderImport:
 
     def _refuse_collision(self, name: str, document_id: str) -> None:
         """Two file names may give one id: `é` can be written as one character or as two."""
+        if document_id in self._taken:
+            raise Conflict(f"another file has the same path {document_id!r}")
         if document_id == self._prefix + name:
             return
         other = self._root / document_id.removeprefix(self._prefix)

@@ -12,6 +12,7 @@ from zibaldone.errors import DeadlineExceeded, VectorsUnavailable
 from zibaldone.find.meaning import Meaning
 from zibaldone.find.missing import LATE_QUOTATIONS, LATE_VECTORS, LATE_WORDS, Missing
 from zibaldone.find.parse import QuotingRank, demanded, demands_words
+from zibaldone.find.rarest import with_rarest
 from zibaldone.limits import CANDIDATES_MAX
 from zibaldone.model.query import Filter, Query
 from zibaldone.store.port import Reader, Scored
@@ -208,6 +209,7 @@ def ranked_by_words(
     reader: Reader, query: Query, where: Filter, *, limit: int, offset: int = 0
 ) -> WordRanking:
     """A page of the keyword ranking."""
+    query = with_rarest(reader, query)
     if not query.wishes:
         return WordRanking(reader.lexical.search(query, limit=limit, offset=offset, wanted=where))
     words = _by_words(reader, Wanted(query, where, offset + limit, 0))

@@ -11,6 +11,7 @@ from zibaldone.find.fusion import Fused, weighted_scores, with_bonus
 from zibaldone.find.meaning import Meaning
 from zibaldone.find.missing import Missing
 from zibaldone.find.parse import QuotingRank
+from zibaldone.find.rarest import with_rarest
 from zibaldone.find.share import vector_share
 from zibaldone.model.chunk import ChunkView
 from zibaldone.model.query import Filter, Query
@@ -47,7 +48,7 @@ def search_documents(
     reader: Reader, query: Query, where: Filter, meaning: Meaning | None, *, limit: int
 ) -> DocumentHits:
     wanted = Wanted(
-        query,
+        with_rarest(reader, query),
         where,
         lexical_max=CANDIDATES_PER_LEG,
         vector_max=CANDIDATES_PER_LEG,

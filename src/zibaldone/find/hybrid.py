@@ -16,6 +16,7 @@ from zibaldone.find.fusion import (
 from zibaldone.find.meaning import Meaning
 from zibaldone.find.missing import Missing
 from zibaldone.find.parse import QuotingRank
+from zibaldone.find.rarest import with_rarest
 from zibaldone.find.share import vector_share
 from zibaldone.limits import CANDIDATES_MAX, SEARCH_LIMIT_MAX
 from zibaldone.model.query import Filter, Query
@@ -71,6 +72,7 @@ class Ranking:
 def rank_chunks(
     reader: Reader, query: Query, where: Filter, meaning: Meaning | None, mode: Mode
 ) -> Ranking:
+    query = with_rarest(reader, query)
     match mode:
         case FuseRanks():
             return _fused(reader, query, where, meaning, mode)

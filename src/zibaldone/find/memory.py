@@ -9,6 +9,7 @@ from zibaldone.find.candidates import Candidates, Wanted, gather, joined
 from zibaldone.find.meaning import Meaning
 from zibaldone.find.memory_ranking import Piece, ranked
 from zibaldone.find.missing import Missing
+from zibaldone.find.rarest import with_rarest
 from zibaldone.limits import MEMORY_NAME_WORDS_MAX, MEMORY_SESSION_GAP_SECONDS
 from zibaldone.model.chunk import ChunkView
 from zibaldone.model.instant import now_us
@@ -62,7 +63,7 @@ class EpisodeHits:
 def search_episodes(reader: Reader, asked: Question, *, limit: int) -> EpisodeHits:
     """The best chunks of each group's episodes; what was said before and after counts, too."""
     people = _people(reader, asked)
-    asked = replace(asked, query=_without(asked.query, people))
+    asked = replace(asked, query=_without(with_rarest(reader, asked.query), people))
     candidates = _gathered(reader, asked)
     keys = dict.fromkeys(key for key, _ in (*candidates.lexical, *candidates.vector))
     views, pieces = _pieces(reader, asked, candidates, reader.chunks.views(keys))

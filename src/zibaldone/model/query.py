@@ -39,6 +39,9 @@ class Query:
     terms, too."""
     plain_operators: tuple[str, ...] = ()
     """What looked like operators but was taken as words, since the query reads like a sentence."""
+    spare_terms: tuple[str, ...] = ()
+    """Terms behind the first QUERY_TERMS_MAX. They take the place of terms that are more common
+    (`find.rarest`); nothing else looks them up."""
     ignored: int = 0
     """Words left out because the query needed more than QUERY_TERMS_MAX lookups."""
 

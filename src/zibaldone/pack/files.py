@@ -12,19 +12,13 @@ from typing import NamedTuple
 
 from zibaldone.limits import PACK_FILE_BYTES_MAX, PACK_READ_TRIES_MAX, PACK_UNDECODABLE_SHARE_MAX
 from zibaldone.model.consult import PlacedFile
+from zibaldone.text.ignore import READ_FLAGS
 from zibaldone.text.secrets import redact
 
 NOT_REGULAR = "not a regular file"
 BINARY = "binary"
 TOO_LARGE = f"larger than {PACK_FILE_BYTES_MAX} bytes"
 
-READ_FLAGS = (
-    os.O_RDONLY
-    | getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_NONBLOCK", 0)
-    | getattr(os, "O_CLOEXEC", 0)
-    | getattr(os, "O_BINARY", 0)
-)
 _DIGEST_BYTES = 16
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _UTF8_MARK = b"\xef\xbb\xbf"

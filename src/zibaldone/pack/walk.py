@@ -27,8 +27,8 @@ from zibaldone.limits import (
     PACK_PATH_CHARS_MAX,
     PACK_SETTLE_SECONDS,
 )
-from zibaldone.pack import ignore
 from zibaldone.pack.files import NOT_REGULAR, TOO_LARGE, FoundFile
+from zibaldone.text import ignore
 
 SETTLE_NS = int(PACK_SETTLE_SECONDS * 1e9)
 

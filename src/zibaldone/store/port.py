@@ -368,6 +368,14 @@ class LexicalReads(Protocol):
         """
         ...
 
+    def chunk_counts(self, words: Sequence[str], *, count_max: int) -> list[int]:
+        """In how many chunks of the whole index each of these words is, to tell which are rare.
+
+        A word of several parts counts as the rarest of them does. Counts beyond `count_max` need
+        not be exact. No counts are shown to callers: other tenants' chunks are among them.
+        """
+        ...
+
     def matching(self, query: Query, chunk_keys: Iterable[int]) -> set[int]:
         """Those of these chunks, within the tenant, that the query would find without a filter.
 

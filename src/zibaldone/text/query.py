@@ -5,8 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
-from zibaldone.limits import QUERY_BYTES_MAX, QUERY_TERMS_MAX, QUERY_WISH_WORDS_MAX
+from zibaldone.limits import (
+    QUERY_BYTES_MAX,
+    QUERY_TERMS_COUNTED_MAX,
+    QUERY_TERMS_MAX,
+    QUERY_WISH_WORDS_MAX,
+)
 from zibaldone.model.query import Query
 from zibaldone.text.lookups import lookup_count
 from zibaldone.text.words import STOP_WORDS, clusters, fold_case, is_unspaced, lexemes, pairs
@@ -21,6 +27,8 @@ _SENTENCE_WORDS_MIN = 4
 """With so many plain words, one of which only joins the others (`the`, `how`), it is a sentence."""
 _LONG_WORDS_MIN = 12
 """With so many it is one in any language."""
+_SPARE_MAX = QUERY_TERMS_COUNTED_MAX - QUERY_TERMS_MAX
+
 _ENDED_WORDS_MIN = 2
 """With so many it is one if it ends as sentences do."""
 
@@ -162,7 +170,10 @@ class _Draft:
         excluded = tuple(filter(None, map(self._fitting, dict.fromkeys(self.excluded))))
         self._room += kept_back
         prefixes = tuple(filter(self._fits, dict.fromkeys(self.prefixes)))
-        terms = tuple(filter(self._fits, dict.fromkeys(self.terms)))
+        distinct = dict.fromkeys(self.terms)
+        terms = tuple(filter(self._fits, distinct))
+        taken = frozenset(terms)
+        spare = islice((term for term in distinct if term not in taken), _SPARE_MAX)
         return Query(
             phrases=phrases,
             title_terms=title_terms,
@@ -171,6 +182,7 @@ class _Draft:
             terms=terms,
             wishes=tuple(_first_wishes(dict.fromkeys(self.wishes))),
             plain_operators=tuple(dict.fromkeys(self.plain_operators)),
+            spare_terms=tuple(spare),
             ignored=self._ignored,
         )
 

@@ -90,7 +90,7 @@ def _best_window(places: Sequence[Match], chars_max: int) -> tuple[int, int]:
 def _matches(text: str, query: Query) -> Iterator[Match]:
     """Every place where a word of the query stands, with the stem that it matched."""
     quoted = chain.from_iterable((*query.phrases, *query.wishes))
-    words = (*query.terms, *query.title_terms, *quoted)
+    words = (*query.terms, *query.spare_terms, *query.title_terms, *quoted)
     sought = frozenset(chain.from_iterable(map(_sought_stems, words)))
     initials = {key[0] for key in sought}  # a stem begins as its word does; stemming is slow
     prefixes = tuple(map(fold_accents, query.prefixes))

@@ -40,6 +40,7 @@ from zibaldone.store.postgres.eligible import (
     present_chunks,
 )
 from zibaldone.store.tenants import range_values
+from zibaldone.text.lookups import wanted_lookups
 from zibaldone.text.normalize import prefix_end
 
 if TYPE_CHECKING:
@@ -90,6 +91,21 @@ class Lexical:
             everything = index.ranking(asked, _NO_BOUNDS)
             hits = _continued(hits, walk.best(everything, last + len(hits)))
         return hits[offset:last]
+
+    def chunk_counts(self, words: Sequence[str], *, count_max: int) -> list[int]:
+        if not words:
+            return []
+        groups = [wanted_lookups(Query(terms=(word,))) for word in words]
+        asked = Asked.of(Query(terms=tuple(words)))
+        counts = _Index(self._transaction, self._tenant.namespace).chunks_with(asked)
+        # The beginning of a word, of which there are many, is never rare.
+        return [
+            min(
+                max(count_max + 1 if begins else counts.get(term, 0) for term, begins in group)
+                for group in of_word
+            )
+            for of_word in groups
+        ]
 
     def matching(self, query: Query, chunk_keys: Iterable[int]) -> set[int]:
         keys = list(chunk_keys)
@@ -153,6 +169,10 @@ class _Index:
         if unread:
             ranking = self._refined(ranking, asked, facts, unread, bounds)
         return replace(ranking, is_cut=found.is_cut or bool(unread))
+
+    def chunks_with(self, asked: Asked) -> Mapping[str, int]:
+        """In how many chunks each term is."""
+        return self._facts(asked).chunks_with
 
     def own_share(self, facts: _Facts) -> tuple[float, bool]:
         """How many chunks there are in all for each one of the namespace, and whether it knows

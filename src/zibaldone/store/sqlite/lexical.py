@@ -14,7 +14,7 @@ from zibaldone.model.query import NO_FILTER, Filter, Query
 from zibaldone.store import rows, statements
 from zibaldone.store.port import Scored
 from zibaldone.store.sqlite.filters import filter_values
-from zibaldone.store.sqlite.match import to_fts5
+from zibaldone.store.sqlite.match import to_fts5, wanted_groups
 from zibaldone.store.sqlite.tiers import tiers
 from zibaldone.store.tenants import range_values
 
@@ -80,8 +80,19 @@ class Lexical:
             best += [(key, min(score, least)) for key, score in further if key not in scores]
         return best[:limit]
 
+    def chunk_counts(self, words: Sequence[str], *, count_max: int) -> list[int]:
+        return [
+            min(
+                self._counted(" OR ".join(group), count_max + 1)
+                for group in wanted_groups(Query(terms=(word,)))
+            )
+            for word in words
+        ]
+
     def _chunks_with(self, match: str) -> int:
-        limit = self._ranked_max + 1
+        return self._counted(match, self._ranked_max + 1)
+
+    def _counted(self, match: str, limit: int) -> int:
         row = self._raw.execute(_SQL["chunks_with"], {"match": match, "limit": limit}).fetchone()
         return 0 if row is None else int(row[0])
 

@@ -1,24 +1,25 @@
-"""Which files are left out: .gitignore, .zibaldoneignore and a few built-in patterns.
+"""Which files of a folder are left out: .gitignore, .zibaldoneignore and a few built-in patterns.
 
 Both kinds of files may be in every folder, and the deepest one that says anything decides.
 .zibaldoneignore wins over .gitignore. It holds for every file; .gitignore does not hold for a path
-that the caller names.
+that the caller names. Reading these files is all that is done here with a file system.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pathspec import GitIgnoreSpec
 
+from zibaldone.errors import InvalidArgument
 from zibaldone.limits import (
-    PACK_IGNORE_BYTES_MAX,
-    PACK_IGNORE_LINES_MAX,
-    PACK_IGNORE_WILDCARDS_MAX,
+    IGNORE_BYTES_MAX,
+    IGNORE_LINES_MAX,
+    IGNORE_WILDCARDS_MAX,
 )
-from zibaldone.pack.files import READ_FLAGS
 
 GIT_FILE = ".gitignore"
 OWN_FILE = ".zibaldoneignore"
@@ -27,12 +28,22 @@ FILES = frozenset({GIT_FILE, OWN_FILE})
 NEVER = frozenset({".git", ".hg", ".svn", ".jj"})
 """Folders of version control: never read."""
 
+READ_FLAGS = (
+    os.O_RDONLY
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+"""A link is not followed, a pipe not waited for."""
+
 _BUILT_IN = GitIgnoreSpec.from_lines(
     (
         *("__pycache__/", "*.pyc", "*.egg-info/", "node_modules/", ".venv/", ".tox/", ".DS_Store"),
         *(".mypy_cache/", ".pytest_cache/", ".ruff_cache/"),
     )
 )
+_REPOSITORY = ".git"
 _STARS = re.compile(r"(?<!\*)\*(?!\*)")
 
 
@@ -89,7 +100,37 @@ def root_rules(root: str) -> Rules:
     return Rules(root.rstrip("/") + "/", _BUILT_IN, None, None)
 
 
-def folder_rules(folder: str, parent: Rules, stamp: tuple[object, ...]) -> Rules:
+def named_rules(folder: str) -> Rules:
+    """The rules for a folder that the caller names: those above it in its Git repository count too.
+
+    If these would leave out the folder itself they do not count: the caller wants it.
+    """
+    above: list[str] = []
+    place = folder
+    while not os.path.lexists(os.path.join(place, _REPOSITORY)):
+        parent = os.path.dirname(place)
+        if parent == place:
+            return root_rules(folder)
+        above.append(place)
+        place = parent
+    rules = root_rules(place)
+    for inner in reversed(above):
+        rules = folder_rules(os.path.dirname(inner), rules)
+        if rules.reason(inner, is_folder=True):
+            return root_rules(folder)
+    return rules
+
+
+def patterns_of(given: Sequence[str], option: str) -> GitIgnoreSpec:
+    """Patterns of a caller, written as in .gitignore."""
+    problems: list[str] = []
+    spec = _spec(list(given), problems)
+    if problems:
+        raise InvalidArgument(f"{option}: {problems[0]}", field=option)
+    return spec or GitIgnoreSpec.from_lines(())
+
+
+def folder_rules(folder: str, parent: Rules, stamp: tuple[object, ...] = ()) -> Rules:
     """The rules of a folder that has ignore files."""
     problems: list[str] = []
     git = _read(os.path.join(folder, GIT_FILE), problems)
@@ -111,14 +152,14 @@ def _read(path: str, problems: list[str]) -> GitIgnoreSpec | None:
         return None
     with os.fdopen(descriptor, "rb") as file:
         try:
-            data = file.read(PACK_IGNORE_BYTES_MAX + 1)
+            data = file.read(IGNORE_BYTES_MAX + 1)
         except OSError as problem:
             problems.append(f"cannot be read: {problem.strerror}")
             return None
-    lines = data[:PACK_IGNORE_BYTES_MAX].decode("utf-8", errors="replace").splitlines()
-    if len(data) > PACK_IGNORE_BYTES_MAX or len(lines) > PACK_IGNORE_LINES_MAX:
-        problems.append(f"only its first {PACK_IGNORE_LINES_MAX} lines are used")
-    return _spec(lines[:PACK_IGNORE_LINES_MAX], problems)
+    lines = data[:IGNORE_BYTES_MAX].decode("utf-8", errors="replace").splitlines()
+    if len(data) > IGNORE_BYTES_MAX or len(lines) > IGNORE_LINES_MAX:
+        problems.append(f"only its first {IGNORE_LINES_MAX} lines are used")
+    return _spec(lines[:IGNORE_LINES_MAX], problems)
 
 
 def _spec(lines: list[str], problems: list[str]) -> GitIgnoreSpec | None:
@@ -127,8 +168,8 @@ def _spec(lines: list[str], problems: list[str]) -> GitIgnoreSpec | None:
         # Expressions with many wildcards take the power of their number to match.
         parts = line.split("/")
         if (
-            max(len(_STARS.findall(part)) for part in parts) > PACK_IGNORE_WILDCARDS_MAX
-            or parts.count("**") > PACK_IGNORE_WILDCARDS_MAX
+            max(len(_STARS.findall(part)) for part in parts) > IGNORE_WILDCARDS_MAX
+            or parts.count("**") > IGNORE_WILDCARDS_MAX
         ):
             problems.append(f"a line with too many wildcards is not used: {line[:60]}")
             continue
