@@ -27,6 +27,11 @@ ENV_PREFIX = "ZIBALDONE_"
 FILE_NAME = "zibaldone.toml"
 _CONFIG_KEY = "config"
 
+_USER_DATA = Path(platformdirs.user_data_dir("zibaldone", appauthor=False))
+MODELS_FOLDER = _USER_DATA / "models"
+"""Of installed embedding models, whatever `data` is: they contain code, and code is never loaded
+from a folder that may have come with somebody's documents."""
+
 T = TypeVar("T")
 Word = TypeVar("Word", bound=str)
 
@@ -133,7 +138,7 @@ def _setting(
 class Settings:
     data: Path = _setting(
         _path,
-        Path(platformdirs.user_data_dir("zibaldone", appauthor=False)),
+        _USER_DATA,
         "Folder of the data; the default follows the platform's convention.",
     )
     store: str = _setting(
@@ -223,7 +228,7 @@ class Settings:
         _one_of("auto", "minilm", "fast", "multilingual", "remote", "hashed", "none"),
         "auto",
         "Where vectors come from: minilm, fast or multilingual on this machine, or a remote "
-        "server; auto is minilm if it is installed, else none.",
+        "server; auto is the first of minilm, multilingual and fast that is installed, else none.",
     )
     embedding_url: str = _setting(
         _text, "", "Remote embedder: base URL; /embeddings is appended to it."

@@ -35,7 +35,7 @@ def serve(options: context.Options, /, data: Path | None, store: str | None, **f
     """Serve the documents over HTTP."""
     from zibaldone.web.server import server
     from zibaldone.wiring.application import build_application
-    from zibaldone.wiring.runtime import build_runtime
+    from zibaldone.wiring.runtime import build_runtime, log_model
     from zibaldone.wiring.sources import reconcile_sources
 
     if data is not None:
@@ -47,6 +47,7 @@ def serve(options: context.Options, /, data: Path | None, store: str | None, **f
     # uvicorn shuts down and raises the signal again; this way the store is closed too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     runtime = build_runtime(settings)
+    log_model(settings, runtime)
     try:
         _require_closed(settings, runtime)
         _require_free(settings.host, settings.port)
