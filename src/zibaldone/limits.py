@@ -413,6 +413,9 @@ REINDEX_KEPT_SECONDS = 86_400.0
 INDEX_ERROR_CHARS_MAX = 500
 """Length to which the reason is cut why a document could not be embedded."""
 
+INDEX_LOG_SECONDS = 10.0
+"""How often, at most, the log sums up what was indexed. At the level debug it has each document."""
+
 INDEX_SWEEP_DOCUMENTS = 2_000
 """Documents in one step of a sweep, so that no step holds a snapshot or much memory for long."""
 

@@ -36,6 +36,7 @@ T = TypeVar("T")
 Word = TypeVar("Word", bound=str)
 
 NotificationStatus = Literal["auto", "202", "204"]
+LogFormat = Literal["auto", "text", "json"]
 
 
 # Readers turn what a file or the environment holds into a value. They raise ValueError with what
@@ -183,6 +184,11 @@ class Settings:
     port: int = _setting(_integer, 8321, "Port to serve on.")
     log_level: str = _setting(
         _one_of("debug", "info", "warning", "error"), "info", "Least severe log level to write."
+    )
+    log_format: LogFormat = _setting(
+        _one_of("auto", "text", "json"),
+        "auto",
+        "How the log is written to stderr: auto is text on a terminal, else JSON lines.",
     )
     allowed_hosts: tuple[str, ...] = _setting(
         _texts,

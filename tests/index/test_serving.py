@@ -25,6 +25,7 @@ from zibaldone.extras import missing
 from zibaldone.model.instant import from_iso
 
 HASHED = {"ZIBALDONE_EMBEDDER": "hashed"}
+TELLING = {**HASHED, "ZIBALDONE_LOG_LEVEL": "debug"}
 EMBEDDER = Hashed()
 ENDED_WELL = (0, -signal.SIGTERM)
 """uvicorn shuts down in order and then lets the signal have its usual effect."""
@@ -33,7 +34,7 @@ ENDED_WELL = (0, -signal.SIGTERM)
 @pytest.fixture(scope="module")
 def indexing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server that indexes; each test keeps to paths of its own."""
-    with Server(tmp_path_factory.mktemp("indexing") / "data", environment=HASHED) as running:
+    with Server(tmp_path_factory.mktemp("indexing") / "data", environment=TELLING) as running:
         yield running
 
 

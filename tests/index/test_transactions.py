@@ -81,7 +81,7 @@ def test_a_commit_that_fails_is_neither_logged_nor_counted(
     kept: Kept, caplog: pytest.LogCaptureFixture, first_failing: int
 ) -> None:
     """The first write of a round is the model's number, then the lease, then what was embedded."""
-    caplog.set_level(logging.INFO, "zibaldone.index")
+    caplog.set_level(logging.DEBUG, "zibaldone.index")
     kept.create("a", "zebra")
     kept.create("gone", "zebra")
     kept.delete("gone")
@@ -102,7 +102,7 @@ def test_a_commit_that_fails_is_neither_logged_nor_counted(
 def test_a_transaction_that_runs_twice_is_told_once(
     kept: Kept, tables: Backend, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "zibaldone.index")
+    caplog.set_level(logging.DEBUG, "zibaldone.index")
     for name in ("a", "b", "gone"):
         kept.create(name, f"text of {name}")
     kept.delete("gone")
@@ -114,7 +114,8 @@ def test_a_transaction_that_runs_twice_is_told_once(
     assert (done.documents, done.chunks) == (4, 2)
     assert_in_step(tables, embedder)
     lines = sorted(record.getMessage().split(",")[0] for record in caplog.records)
-    assert lines == ["a: ready", "b: ready", "gone: removed", "registries/x: skipped"]
+    each = ["a: ready", "b: ready", "gone: removed", "registries/x: skipped"]
+    assert lines == [*each[:3], "indexed 4 documents: 2 ready", each[3]]
     increase = {name: counted(name) - before[name] for name in OUTCOMES}
     assert {name: count for name, count in increase.items() if count} == {
         "ready": 2, "removed": 1, "skipped": 1,

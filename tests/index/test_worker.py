@@ -363,7 +363,7 @@ class TestStatus:
     def test_every_change_that_is_dealt_with_is_logged_without_its_content(
         self, kept: Kept, caplog: pytest.LogCaptureFixture
     ) -> None:
-        caplog.set_level(logging.INFO, "zibaldone.index")
+        caplog.set_level(logging.DEBUG, "zibaldone.index")
         failing = Failing(BAD, only="poison")
         kept.create("good", "secret words", title="secret title")
         kept.create("bad", "poison and secret words")
@@ -374,6 +374,7 @@ class TestStatus:
         lines = {record.getMessage().split(",")[0]: record for record in caplog.records}
         assert lines.keys() == {
             "good: ready", "bad: retry", "gone: removed", "registries/x: skipped",
+            "indexed 3 documents: 1 removed",
         }  # fmt: skip
         assert BAD.message in lines["bad: retry"].getMessage()
         assert lines["bad: retry"].levelno == logging.WARNING

@@ -6,6 +6,7 @@ import asyncio
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,11 @@ if TYPE_CHECKING:
 @click.option("--store", help="Where documents are kept: a path or URL.")
 @click.option("--read-store", help="URL of a replica of the store, for reads.")
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]))
+@click.option(
+    "--log-format",
+    type=click.Choice(["auto", "text", "json"]),
+    help="How to write the log; auto is text on a terminal, else JSON lines.",
+)
 @click.pass_obj
 def serve(options: context.Options, /, data: Path | None, store: str | None, **flags: Any) -> None:
     """Serve the documents over HTTP."""
@@ -43,7 +49,7 @@ def serve(options: context.Options, /, data: Path | None, store: str | None, **f
     if store is not None:
         options = replace(options, store=store)
     settings = options.settings(**flags)
-    logs.configure(settings.log_level)
+    logs.configure(settings.log_level, settings.log_format)
     # uvicorn shuts down and raises the signal again; this way the store is closed too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     runtime = build_runtime(settings)
@@ -53,13 +59,26 @@ def serve(options: context.Options, /, data: Path | None, store: str | None, **f
         _require_free(settings.host, settings.port)
         asyncio.run(reconcile_sources(settings, runtime.store))
         app = build_application(settings, runtime)
-        if sys.stderr.isatty():
-            address = f"http://{settings.host}:{settings.port}"
-            click.echo(f"Zibaldone is serving at {address}/mcp. Press Ctrl-C to stop.", err=True)
-        limits = settings.limits
-        server(app, settings.host, settings.port, limits, close=runtime.store.close).run()
+        server(
+            app,
+            settings.host,
+            settings.port,
+            settings.limits,
+            close=runtime.store.close,
+            started=_announcing(settings, runtime),
+        ).run()
     finally:
         runtime.close()
+
+
+def _announcing(settings: Settings, runtime: Runtime) -> Callable[[int], None]:
+    """What to do when the server is up: tell people, but not a program that reads the log."""
+    from zibaldone.cli.start import echo_start, look
+
+    if not logs.is_text(settings.log_format):
+        return lambda port: None
+    start = asyncio.run(look(settings, runtime))
+    return lambda port: echo_start(start, port, has_color=logs.has_color())
 
 
 def _require_free(host: str, port: int) -> None:

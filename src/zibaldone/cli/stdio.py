@@ -29,7 +29,7 @@ def stdio(options: context.Options, /, profile: str) -> None:
 
     source, sink = take_streams()
     settings = options.settings()
-    logs.configure(settings.log_level)
+    logs.configure(settings.log_level, settings.log_format)
     catalogue = build_catalogue(settings)
     surface = Surface(catalogue.profile(profile), catalogue)
     runtime = build_runtime(settings)

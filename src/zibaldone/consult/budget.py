@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from zibaldone.errors import BudgetExceeded
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from zibaldone.access.principal import Tenant
+from zibaldone.errors import BudgetExceeded, ZibaldoneError
 from zibaldone.limits import Limits
 from zibaldone.model.assistant import Assistant
 from zibaldone.model.consult import Spent, Usage
+from zibaldone.store.port import Store, Writer
+
+_log = logging.getLogger("zibaldone.consult")
 
 _MILLION = 1_000_000
 
@@ -29,6 +37,37 @@ def worst_case(input_tokens: int, assistant: Assistant) -> Spent:
     price = max(prices.input, prices.cache_write)
     cost = (input_tokens * price + assistant.output_tokens * prices.output) / _MILLION
     return Spent(input_tokens + assistant.output_tokens, cost)
+
+
+@asynccontextmanager
+async def reserved(
+    store: Store, tenant: Tenant, owner: str, day: int, more: Spent, limits: Limits
+) -> AsyncIterator[None]:
+    """Hold the worst case of a request while it runs: requests of a key that run at the same time,
+    in any process, never spend more than the key may. BudgetExceeded: it may not.
+
+    A server that is killed meanwhile leaves it reserved; that counts until the day is over.
+    """
+    if limits.consult_tokens_per_day is None and limits.consult_cost_per_day is None:
+        yield
+        return
+
+    def reserve(writer: Writer) -> None:
+        total = writer.sessions.spend(owner, day, more)
+        before = Spent(total.tokens - more.tokens, total.cost - more.cost)
+        require_budget(before, more, limits)
+
+    def release(writer: Writer) -> None:
+        writer.sessions.spend(owner, day, Spent(-more.tokens, -more.cost))
+
+    await store.write(tenant, reserve)
+    try:
+        yield
+    finally:
+        try:
+            await store.write(tenant, release)
+        except ZibaldoneError as error:
+            _log.warning("a reserved budget was not released: %s [%s]", error.message, error.code)
 
 
 def require_budget(spent: Spent, more: Spent, limits: Limits) -> None:

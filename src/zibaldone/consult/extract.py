@@ -11,7 +11,7 @@ import orjson
 
 from zibaldone.access.principal import Tenant
 from zibaldone.access.share import SHARE
-from zibaldone.consult.budget import cost_of, require_budget, worst_case
+from zibaldone.consult.budget import cost_of, reserved, worst_case
 from zibaldone.consult.providers.port import Provider
 from zibaldone.consult.state import day_of
 from zibaldone.errors import DeadlineExceeded, ProviderRefused, SessionFull
@@ -38,17 +38,19 @@ class AssistantExtractor:
     ) -> str:
         shared = SHARE.set(key_id)
         try:
-            await self._require_room(tenant, key_id, system, text, schema)
-            reply = await self._send(
-                ModelRequest(
-                    system=system,
-                    tools=(),
-                    messages=(Message("user", text),),
-                    output_schema=schema,
-                    output_tokens=self.assistant.output_tokens,
+            most = await self._worst_case(system, text, schema)
+            day = day_of(self.clock())
+            async with reserved(self.store, tenant, key_id, day, most, self.limits):
+                reply = await self._send(
+                    ModelRequest(
+                        system=system,
+                        tools=(),
+                        messages=(Message("user", text),),
+                        output_schema=schema,
+                        output_tokens=self.assistant.output_tokens,
+                    )
                 )
-            )
-            await self._record(tenant, key_id, reply)
+                await self._record(tenant, key_id, reply)
         finally:
             SHARE.reset(shared)
         if reply.stop == "refused":
@@ -60,9 +62,8 @@ class AssistantExtractor:
             )
         return reply.message.text
 
-    async def _require_room(
-        self, tenant: Tenant, key_id: str, system: str, text: str, schema: dict[str, Any]
-    ) -> None:
+    async def _worst_case(self, system: str, text: str, schema: dict[str, Any]) -> Spent:
+        """What it may spend. SessionFull: it is too long."""
         written = system + text + orjson.dumps(schema).decode()
         assistant = self.assistant
         tokens = await asyncio.to_thread(lambda: token_counter(assistant).count(written))
@@ -73,13 +74,7 @@ class AssistantExtractor:
                 tokens=tokens,
                 context_tokens=assistant.context_tokens,
             )
-        if self.limits.consult_tokens_per_day is None and self.limits.consult_cost_per_day is None:
-            return
-        day = day_of(self.clock())
-        spent: Spent = await self.store.read(
-            tenant, lambda reader: reader.sessions.spent(key_id, day)
-        )
-        require_budget(spent, worst_case(tokens, assistant), self.limits)
+        return worst_case(tokens, assistant)
 
     async def _send(self, request: ModelRequest) -> ModelReply:
         provider = self.open_provider(self.assistant)

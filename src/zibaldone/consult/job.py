@@ -15,6 +15,7 @@ from zibaldone.errors import (
     StorageFull,
     StorageReadOnly,
     StorageUnavailable,
+    Unauthenticated,
     ZibaldoneError,
 )
 from zibaldone.jobs.runner import JobContext, JobFailed, JobKind, JobPostponed
@@ -69,6 +70,7 @@ def consult_kind(consulting: Consulting, store_answer: StoreAnswer) -> JobKind:
             told += 1
             await context.progress(told, None, message)
 
+        await _require_valid_key(consulting, context)
         request = turn_request(context.job_id, context.key_id, context.payload)
         watch = Watch(on_progress=on_progress, check=context.check)
         try:
@@ -89,6 +91,16 @@ def consult_kind(consulting: Consulting, store_answer: StoreAnswer) -> JobKind:
         lease_seconds=CONSULT_LEASE_SECONDS,
         keep_done_seconds=CONSULT_KEPT_SECONDS,
     )
+
+
+async def _require_valid_key(consulting: Consulting, context: JobContext) -> None:
+    """A turn may have waited for long; its key may have ended meanwhile."""
+    keys = await consulting.store.read(context.tenant, lambda reader: reader.api_keys.all())
+    key = next((key for key in keys if key.key_id == context.key_id), None)
+    # Callers on loopback and those with access tokens have no key in the store.
+    if key is not None and not key.is_valid(consulting.clock()):
+        error = Unauthenticated("The key has ended; nothing was sent.")
+        raise JobFailed(f"{error.message} [{error.code}]")
 
 
 def error_of(job: Job) -> ZibaldoneError:

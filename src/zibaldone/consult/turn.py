@@ -33,7 +33,7 @@ from zibaldone.consult.answer import (
     shown_path,
     without_paths,
 )
-from zibaldone.consult.budget import cost_of, require_budget, worst_case
+from zibaldone.consult.budget import cost_of, require_budget, reserved, worst_case
 from zibaldone.consult.functions import FileStore, Functions, Knowledge, definitions
 from zibaldone.consult.loop import INTERRUPTED, Ended, converse
 from zibaldone.consult.providers.port import Provider
@@ -210,7 +210,7 @@ class _Turn:
         self._packed = packed
         self._begin(stored, packed, is_repeated=is_repeated)
         self._require_window()
-        await self._require_budget()
+        await self._require_budget()  # before files are indexed for nothing
         files = (*packed.overflow, *packed.attachments)
         async with contextlib.AsyncExitStack() as open_parts:
             index: FileStore | None = None
@@ -365,8 +365,16 @@ class _Turn:
         spent: Spent = await self._all.store.read(
             self._tenant, lambda reader: reader.sessions.spent(self._key.owner, day)
         )
-        tokens = self._overhead_tokens + self._state.tokens
-        require_budget(spent, worst_case(tokens, self._assistant), limits)
+        require_budget(spent, self._worst_case, limits)
+
+    @property
+    def _worst_case(self) -> Spent:
+        return worst_case(self._overhead_tokens + self._state.tokens, self._assistant)
+
+    def _reserved(self) -> AbstractAsyncContextManager[None]:
+        day = states.day_of(self._all.clock())
+        owner, limits = self._key.owner, self._all.limits
+        return reserved(self._all.store, self._tenant, owner, day, self._worst_case, limits)
 
     # ---- the loop ----
 
@@ -375,11 +383,13 @@ class _Turn:
         if results:
             self._state = await asyncio.to_thread(with_reply, self._state, results, self._assistant)
             self._require_window()
-            await self._require_budget()
-        await self._watch.on_progress(f"asking {self._assistant.model}")
-        reply = await self._stoppable(self._ask())
-        after = await asyncio.to_thread(with_reply, self._state, (reply.message,), self._assistant)
-        await self._record(reply, after)
+        async with self._reserved():
+            await self._watch.on_progress(f"asking {self._assistant.model}")
+            reply = await self._stoppable(self._ask())
+            after = await asyncio.to_thread(
+                with_reply, self._state, (reply.message,), self._assistant
+            )
+            await self._record(reply, after)
         return reply
 
     async def _ask(self) -> ModelReply:

@@ -11,14 +11,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
 from zibaldone.embed.port import Embedder
 from zibaldone.errors import ZibaldoneError
-from zibaldone.index import metrics
 from zibaldone.index.embedding import Embedded, Task, embed, keep_vectors
 from zibaldone.index.ownership import Ownership
+from zibaldone.index.summary import Outcome, Summary
 from zibaldone.index.sweep import enqueue_missing
 from zibaldone.limits import (
     INDEX_BATCH_CHUNKS,
@@ -60,18 +60,6 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of one change: collected in the transaction, logged after its commit."""
-
-    name: str
-    document_id: str
-    chunks: int = 0
-    """Embedded."""
-    reason: str = ""
-    """Why it failed."""
-
-
-@dataclass(frozen=True, slots=True)
 class _Leased:
     count: int
     """Documents that were taken, those with nothing left to do included."""
@@ -93,6 +81,7 @@ class IndexWorker:
         self._clock = clock
         self._model_id: int | None = None
         self._ownership = Ownership(store, clock)
+        self._summary = Summary()
         self._wake = asyncio.Event()
         self._pause_s = 0.0
         self._paused_until_us = 0
@@ -111,6 +100,7 @@ class IndexWorker:
         try:
             await self._run()
         finally:
+            self._summary.tell(is_idle=True, is_last=True)
             await self.resign()
 
     async def _run(self) -> None:
@@ -127,6 +117,7 @@ class IndexWorker:
             except Exception:
                 _log.exception("the index worker failed and goes on")
                 trouble_s = min(_TROUBLE_SECONDS_MAX, trouble_s * 2 + _IDLE_SECONDS)
+            self._summary.tell(is_idle=not busy)
             if trouble_s:
                 await asyncio.sleep(trouble_s)
             elif not busy:
@@ -178,6 +169,7 @@ class IndexWorker:
                 chunks += done.chunks
                 failed += done.failed
         finally:
+            self._summary.tell(is_idle=True, is_last=True)
             await self.resign()
         return Batch(documents, chunks, failed)
 
@@ -199,7 +191,7 @@ class IndexWorker:
 
         claim, leased = await self._leased(lease)
         self._ownership.note(claim)
-        _log_outcomes(leased.outcomes)
+        self._summary.add(leased.outcomes)
         if not leased.tasks:
             return Batch(leased.count)
         async with self._holding(leased.jobs):
@@ -217,7 +209,7 @@ class IndexWorker:
 
         claim, outcomes = await self._store.upkeep(keep)
         self._ownership.note(claim)
-        _log_outcomes(outcomes)
+        self._summary.add(outcomes)
         return _batch(leased.count, embedded)
 
     async def _leased(
@@ -417,12 +409,3 @@ def _give_up(
 
 def _failed(name: str, embedded: Embedded) -> Outcome:
     return Outcome(name, embedded.task.state.document_id, reason=embedded.error or "")
-
-
-def _log_outcomes(outcomes: Iterable[Outcome]) -> None:
-    """Count each change that was dealt with, and log its document and outcome, but no content."""
-    for outcome in outcomes:
-        metrics.indexed(outcome.name)
-        level = logging.WARNING if outcome.reason else logging.INFO
-        details = outcome.document_id, outcome.name, outcome.chunks, outcome.reason
-        _log.log(level, "%s: %s, %d embedded %s", *details)

@@ -774,8 +774,8 @@ class SessionWrites(SessionReads, Protocol):
 
     def release(self, key: SessionKey, holder: str) -> None: ...
 
-    def spend(self, owner: str, day: int, spent: Spent) -> None:
-        """Add to what was spent that day."""
+    def spend(self, owner: str, day: int, spent: Spent) -> Spent:
+        """Add to what was spent that day; what that makes. Others who add wait for the commit."""
         ...
 
 

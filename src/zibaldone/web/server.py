@@ -49,9 +49,13 @@ def server(
     limits: Limits | None = None,
     *,
     close: Callable[[], None] = lambda: None,
+    started: Callable[[int], None] = lambda port: None,
     connection: type[Connection] | None = None,
 ) -> Server:
-    """`close` closes the store; it is called when time is over and nobody else has ended."""
+    """`close` closes the store; it is called when time is over and nobody else has ended.
+
+    `started` is told the port when the server listens.
+    """
     limits = limits or Limits()
     connections = Connections(limits)
     made: Any = functools.partial(_connect, connection or connection_class(), connections)
@@ -68,7 +72,7 @@ def server(
         timeout_keep_alive=int(limits.idle_seconds_max),
         backlog=_BACKLOG,
     )
-    return Server(config, connections, limits.shutdown_seconds_max, close)
+    return Server(config, connections, limits.shutdown_seconds_max, close, started)
 
 
 def _connect(kind: type[Connection], connections: Connections, **arguments: Any) -> Connection:
@@ -84,13 +88,23 @@ class Server(uvicorn.Server):
         connections: Connections,
         seconds_max: float,
         close: Callable[[], None],
+        on_started: Callable[[int], None],
     ) -> None:
         super().__init__(config)
         self._connections = connections
         self._seconds_max = seconds_max
         self._close = close
+        self._on_started = on_started
         self._signalled_s: float | None = None
         self._ticked_s = 0.0
+
+    async def startup(self, sockets: list[socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            ports = [
+                listening.getsockname()[1] for each in self.servers for listening in each.sockets
+            ]
+            self._on_started(ports[0])
 
     async def on_tick(self, counter: int) -> bool:
         now_s = time.monotonic()

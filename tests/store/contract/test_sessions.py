@@ -212,7 +212,8 @@ def test_another_key_or_namespace_changes_nothing(kept: Kept) -> None:
 
 def test_spending_adds_up_by_day(kept: Kept) -> None:
     kept.write(lambda w: w.sessions.spend("k1", DAY, Spent(10, 0.5)))
-    kept.write(lambda w: w.sessions.spend("k1", DAY, Spent(5, 0.25)))
+    total = kept.write(lambda w: w.sessions.spend("k1", DAY, Spent(5, 0.25)))
+    assert total == Spent(15, 0.75)
     kept.write(lambda w: w.sessions.spend("k1", DAY + 1, Spent(1, 0.0)))
     assert kept.read(lambda r: r.sessions.spent("k1", DAY)) == Spent(15, 0.75)
     assert kept.read(lambda r: r.sessions.spent("k1", DAY + 1)) == Spent(1, 0.0)

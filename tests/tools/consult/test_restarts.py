@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,26 +10,40 @@ import pytest
 
 from tests.drivers.consulted import Consulted, consulted
 from tests.drivers.engines import backend_of
+from tests.drivers.keys import key_command
 from tests.drivers.model_server import Call, Reply, Silent
 from tests.drivers.server import parsed, run_cli
+
+TOKENS_PER_DAY = 50_000
+TOKENS_OUT = 8_000
+"""What an assistant may answer unless its settings say otherwise: reserved for each request."""
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Consulted]:
-    settings = {"ZIBALDONE_CONSULT_TOKENS_PER_DAY": "20000"}
-    with consulted(tmp_path_factory.mktemp("world"), settings=settings) as served:
+    settings = {"ZIBALDONE_CONSULT_TOKENS_PER_DAY": str(TOKENS_PER_DAY)}
+    folder = tmp_path_factory.mktemp("world")
+    with consulted(folder, settings=settings, has_keys=True) as served:
         served.write("src/a.py", "heron = 1\n")
         yield served
 
 
-def start(world: Consulted, session_id: str, **more: Any) -> str:
+def start(world: Consulted, session_id: str, *, who: str = "ada", **more: Any) -> str:
     given = {"assistant": "reviewer", "session_id": session_id, "instructions": "Go on."}
     context = [world.path("src")]
-    return str(world.mcp().call("start_job", **given, context=context, **more)["job_id"])
+    return str(world.mcp(who).call("start_job", **{**given, **more}, context=context)["job_id"])
 
 
-def result(world: Consulted, job_id: str) -> dict[str, Any]:
-    return world.mcp().call("poll_job", job_id=job_id, wait_seconds=40)
+def result(world: Consulted, job_id: str, who: str = "ada") -> dict[str, Any]:
+    return world.mcp(who).call("poll_job", job_id=job_id, wait_seconds=40)
+
+
+def shown_job(world: Consulted, job_id: str) -> dict[str, Any]:
+    """As the operator sees it."""
+    shown: dict[str, Any] = parsed(
+        run_cli("jobs", "show", job_id, "--json", data=world.server.data)
+    )
+    return shown
 
 
 def forget_lease(world: Consulted, job_id: str, *, is_running: bool = True) -> None:
@@ -106,9 +121,43 @@ def test_a_turn_that_died_between_its_calls_is_closed_by_the_next(world: Consult
 
 def test_a_budget_is_refused_before_anything_is_sent(world: Consulted) -> None:
     world.asked()
-    refused = world.failure("budget", "word " * 15_000)
+    refused = world.failure("budget", "word " * TOKENS_PER_DAY, who="bob")
     assert refused["code"] == "BUDGET_EXCEEDED"
     assert "nothing was sent" in refused["message"]
+    assert world.asked() == []
+
+
+def test_turns_that_run_at_the_same_time_share_a_budget(world: Consulted) -> None:
+    """Each would fit alone. What one may take is reserved while it runs, and given back."""
+    world.asked()
+    world.models.hold.clear()
+    text = "word " * (TOKENS_PER_DAY // 2 - TOKENS_OUT)
+    try:
+        first = start(world, "together-1", who="bob", instructions=text)
+        world.models.wait_asked()
+        second = start(world, "together-2", who="bob", instructions=text)
+        refused = world.mcp("bob").failure("poll_job", job_id=second, wait_seconds=40)
+        assert refused["code"] == "BUDGET_EXCEEDED"
+    finally:
+        world.models.hold.set()
+    assert result(world, first, "bob")["status"] == "done"
+    third = start(world, "together-3", who="bob", instructions=text)
+    assert result(world, third, "bob")["status"] == "done"
+
+
+def test_a_turn_whose_key_has_ended_meanwhile_is_not_sent(world: Consulted) -> None:
+    world.models.script(Silent())
+    job_id = start(world, "ended", who="guest")
+    world.models.wait_asked()
+    world.server.kill()
+    world.asked()
+    assert key_command(world.server.data, "revoke", world.keys["guest"].key_id).exit_code == 0
+    forget_lease(world, job_id)
+    world.server.start()
+    deadline_s = time.monotonic() + 30
+    while (job := shown_job(world, job_id))["state"] != "parked":
+        assert time.monotonic() < deadline_s, job
+    assert job["error"] == "The key has ended; nothing was sent. [UNAUTHENTICATED]"
     assert world.asked() == []
 
 

@@ -110,11 +110,11 @@ class Sessions:
             _SQL["release"], stored.key_values(self._tenant, key, lease_owner=holder)
         )
 
-    def spend(self, owner: str, day: int, spent: Spent) -> None:
+    def spend(self, owner: str, day: int, spent: Spent) -> Spent:
         values = {"namespace": self._tenant.namespace, "owner": owner, "day": day}
-        self._transaction.defer(
-            _SQL["spend"], {**values, "tokens": spent.tokens, "cost": spent.cost}
-        )
+        more = {"tokens": spent.tokens, "cost": spent.cost}
+        (row,) = self._transaction.execute(_SQL["spend"], {**values, **more})
+        return Spent(*row)
 
     def _folders(self, key: SessionKey) -> stored.Folders:
         row = self._transaction.row(_SQL["folders"], stored.key_values(self._tenant, key))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import apsw
 
@@ -120,9 +121,11 @@ class Sessions:
     def release(self, key: SessionKey, holder: str) -> None:
         self._raw.execute(_SQL["release"], stored.key_values(self._tenant, key, lease_owner=holder))
 
-    def spend(self, owner: str, day: int, spent: Spent) -> None:
+    def spend(self, owner: str, day: int, spent: Spent) -> Spent:
         values = {"namespace": self._tenant.namespace, "owner": owner, "day": day}
-        self._raw.execute(_SQL["spend"], {**values, "tokens": spent.tokens, "cost": spent.cost})
+        more = {"tokens": spent.tokens, "cost": spent.cost}
+        row: Any = self._raw.execute(_SQL["spend"], {**values, **more}).fetchone()
+        return Spent(*row)
 
     def _folders(self, key: SessionKey) -> stored.Folders:
         row = self._raw.execute(_SQL["folders"], stored.key_values(self._tenant, key)).fetchone()

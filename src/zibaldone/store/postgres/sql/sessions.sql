@@ -180,4 +180,5 @@ INSERT INTO zibaldone.consult_spending (namespace, owner, day, tokens, cost)
 VALUES (%(namespace)s, %(owner)s, %(day)s, %(tokens)s, %(cost)s)
 ON CONFLICT (namespace, owner, day)
 DO UPDATE SET tokens = consult_spending.tokens + excluded.tokens,
-    cost = consult_spending.cost + excluded.cost;
+    cost = consult_spending.cost + excluded.cost
+RETURNING tokens, cost;

@@ -164,4 +164,5 @@ WHERE namespace = :namespace AND owner = :owner AND day = :day;
 INSERT INTO consult_spending (namespace, owner, day, tokens, cost)
 VALUES (:namespace, :owner, :day, :tokens, :cost)
 ON CONFLICT (namespace, owner, day)
-DO UPDATE SET tokens = tokens + excluded.tokens, cost = cost + excluded.cost;
+DO UPDATE SET tokens = tokens + excluded.tokens, cost = cost + excluded.cost
+RETURNING tokens, cost;
