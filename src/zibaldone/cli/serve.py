@@ -41,7 +41,7 @@ def serve(options: context.Options, /, data: Path | None, store: str | None, **f
     """Serve the documents over HTTP."""
     from zibaldone.web.server import server
     from zibaldone.wiring.application import build_application
-    from zibaldone.wiring.runtime import build_runtime, log_model
+    from zibaldone.wiring.runtime import build_runtime
     from zibaldone.wiring.sources import reconcile_sources
 
     if data is not None:
@@ -53,7 +53,6 @@ def serve(options: context.Options, /, data: Path | None, store: str | None, **f
     # uvicorn shuts down and raises the signal again; this way the store is closed too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     runtime = build_runtime(settings)
-    log_model(settings, runtime)
     try:
         _require_closed(settings, runtime)
         _require_free(settings.host, settings.port)
@@ -74,9 +73,10 @@ def serve(options: context.Options, /, data: Path | None, store: str | None, **f
 def _announcing(settings: Settings, runtime: Runtime) -> Callable[[int], None]:
     """What to do when the server is up: tell people, but not a program that reads the log."""
     from zibaldone.cli.start import echo_start, look
+    from zibaldone.wiring.runtime import log_model
 
     if not logs.is_text(settings.log_format):
-        return lambda port: None
+        return lambda port: log_model(settings, runtime)
     start = asyncio.run(look(settings, runtime))
     return lambda port: echo_start(start, port, has_color=logs.has_color())
 
