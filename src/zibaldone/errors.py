@@ -8,6 +8,7 @@
     │   ├── Forbidden                     FORBIDDEN               403
     │   ├── InsufficientScope             INSUFFICIENT_SCOPE      403
     │   ├── NotFound                      NOT_FOUND               404
+    │   ├── StoreNotFound                 STORE_NOT_FOUND         404
     │   ├── MethodNotAllowed              METHOD_NOT_ALLOWED      405
     │   ├── RequestTimeout                REQUEST_TIMEOUT         408
     │   ├── Conflict                      CONFLICT                409
@@ -112,6 +113,13 @@ class InsufficientScope(RequestError):
 
 class NotFound(RequestError):
     code = "NOT_FOUND"
+    status = 404
+
+
+class StoreNotFound(RequestError):
+    """A command that only reads was pointed at a place where nothing was ever stored."""
+
+    code = "STORE_NOT_FOUND"
     status = 404
 
 

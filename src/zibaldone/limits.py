@@ -305,6 +305,10 @@ LEXICAL_ENOUGH = 100
 """If the rarer words of a keyword search find this many chunks, the more common ones are not
 needed (keyword_ranked_chunks_max)."""
 
+TERM_CHUNKS_COUNTED_MAX = 500
+"""Chunks with a word of a query that are counted to tell how relevant a hit is. Of a more common
+word, the number is estimated."""
+
 LEXICAL_REFINED_MAX = 1_000
 """Chunks, the best ones, in which the more common words and phrases are then counted one by one."""
 

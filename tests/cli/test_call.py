@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from tests.drivers.commands import Commands
 from tests.drivers.server import parsed, run_cli
 
 
@@ -22,6 +23,7 @@ def test_a_tool_is_called_by_its_name(data: Path) -> None:
 
 
 def test_what_is_wrong_is_said(data: Path) -> None:
+    Commands(data).ok("put", "any", stdin="x")
     for arguments, said in (
         (("rag.serch_fts", "{}"), "rag.search_fts"),
         (("rag_serch_fts", "{}"), "search_fts"),

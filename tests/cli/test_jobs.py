@@ -49,6 +49,7 @@ def job(number: int = 0, **more: Any) -> NewJob:
 
 
 def test_no_jobs_are_no_output(cli: Commands) -> None:
+    cli.ok("key", "create")  # makes the store, and no job
     assert cli.ok("jobs") == ""
     assert cli.json("jobs") == {"jobs": [], "next_after": None}
 
@@ -115,6 +116,7 @@ def test_cancel_and_retry(cli: Commands) -> None:
 
 @pytest.mark.parametrize("command", ["show", "cancel", "retry"])
 def test_a_job_that_is_not_there(cli: Commands, command: str) -> None:
+    cli.ok("put", "any", stdin="x")
     assert cli.error("jobs", command, "0" * 26) == (4, "NOT_FOUND")
 
 

@@ -84,6 +84,7 @@ def test_the_prompt(cli: Commands, project: Project, config: str) -> None:
 
 
 def test_counts_are_kept_for_the_next_command(cli: Commands, project: Project, config: str) -> None:
+    cli.ok("put", "any", stdin="something")
     cli.ok("--config", config, "pack", str(project.root), "--dry-run")
     kept = json.loads((cli.data / CACHE_FILE).read_bytes())
     assert kept["folders"][str(project.root / "src")].keys() == {"a.py", "large.py"}
@@ -99,6 +100,7 @@ def test_refusals(cli: Commands, project: Project, config: str, tmp_path: Path) 
 
 
 def test_count_tokens(cli: Commands, project: Project, config: str) -> None:
+    cli.ok("put", "any", stdin="something")
     arguments = json.dumps({"paths": ["."]})
     answer = json.loads(cli.ok("--config", config, "call", "count_tokens", arguments))
     assert answer == {

@@ -111,6 +111,7 @@ def test_the_reader_of_a_pipe_may_leave(data: Path) -> None:
 
 
 def test_an_argument_that_is_no_text(data: Path) -> None:
+    Commands(data).ok("put", "any", stdin="x")
     result = subprocess.run(
         [*COMMAND, "--data", str(data), "get", b"caf\xe9"],
         env=clean_environment(data=data),

@@ -111,6 +111,7 @@ def test_what_makes_no_sense_is_refused_and_changes_nothing(
 
 
 def test_names_that_are_unknown_or_not_enough(cli: Commands, data: Path) -> None:
+    cli.ok("put", "any", stdin="x")
     assert cli.error("sources", "chunking", "nothing") == (4, "NOT_FOUND")
     assert cli("sources", "chunking", "kb", "--by", "words").exit_code == 2
     backend_of(data).execute(

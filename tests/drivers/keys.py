@@ -25,7 +25,7 @@ class Key:
 
 
 def create_key(data: Path, *options: str, store: str = "") -> Key:
-    made = json.loads(key_command(data, "create", "--json", *options, store=store).output)
+    made = json.loads(key_command(data, "create", "--json", *options, store=store).stdout)
     return Key(made["key_id"], made["secret"])
 
 

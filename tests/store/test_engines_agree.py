@@ -197,6 +197,15 @@ def test_the_same_chunks_match(stores: dict[str, Kept], name: str, words: str) -
     assert matching(stores[name]) == matching(stores["sqlite"])
 
 
+@pytest.mark.parametrize("name", ["new", "posted", "new of two", "posted of two"])
+def test_terms_are_equally_common(stores: dict[str, Kept], name: str) -> None:
+    terms = {"zebra", "lion", "fox", "configur", "c++", "nothing", "it's", '"', "\\"}
+    sqlite = stores[name.replace("new", "sqlite").replace("posted", "sqlite")]
+    expected = sqlite.read(lambda reader: reader.lexical.frequencies(terms))
+    assert stores[name].read(lambda reader: reader.lexical.frequencies(terms)) == expected
+    assert expected.chunks_with["zebra"] > expected.chunks_with["nothing"] == 0
+
+
 def test_the_corpus_has_something_to_find(stores: dict[str, Kept]) -> None:
     empty = {q for q in QUERIES if not found(stores["sqlite"], q, NO_FILTER, EVERYTHING)}
     assert empty == {"nothing", "-zebra"}

@@ -103,6 +103,7 @@ class TestAToolOfTheConfiguration:
 
     def test_on_the_command_line(self, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(built_in, "TOOLS", (*built_in.TOOLS, FORECAST))
+        Commands(data).ok("put", "any", stdin="x")
         answer = Commands(data).ok("call", "weather_forecast", '{"place": "Ravenna"}')
         assert json.loads(answer) == ANSWER
 
@@ -146,4 +147,5 @@ class TestToolsOfTheOperator:
         assert not {*LOCAL_TOOLS} & {route.tool for route in ROUTES}
 
     def test_the_command_line_can_call_them(self, data: Path) -> None:
+        Commands(data).ok("put", "any", stdin="x")
         assert json.loads(Commands(data).ok("call", "list_keys")) == {"keys": []}

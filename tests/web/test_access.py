@@ -13,6 +13,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
+from tests.drivers.commands import Commands
 from tests.drivers.engines import backend_of
 from tests.drivers.keys import Key, create_key, key_command
 from tests.drivers.mcp import BOTH, JSON, JSON_TYPE, PATHS, SSE, Mcp, envelope_of
@@ -165,6 +166,7 @@ class TestKeys:
     def test_a_key_that_makes_no_sense_is_not_made(
         self, tmp_path: Path, options: tuple[str, str]
     ) -> None:
+        Commands(tmp_path / "data").ok("put", "any", stdin="x")
         with pytest.raises(InvalidArgument):
             key_command(tmp_path / "data", "create", *options)
         assert key_command(tmp_path / "data", "list").output.startswith("There are no keys")

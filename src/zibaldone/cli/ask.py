@@ -46,7 +46,7 @@ def ask(
     INSTRUCTIONS is the question; '-' reads it from standard input. Paths are relative to where you
     are. What was sent and what it cost goes to standard error.
     """
-    with context.opened(options) as session:
+    with context.opened(options, if_missing="create") as session:
         consulting = session.runtime.consulting
         if consulting is None:
             raise NotConfigured(

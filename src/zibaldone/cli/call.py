@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import difflib
+from typing import TYPE_CHECKING
 
 import click
 import orjson
 
 from zibaldone.cli import context, texts
 from zibaldone.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from zibaldone.tools.spec import AnyTool
 
 
 @click.command()
@@ -21,7 +25,7 @@ def call(options: context.Options, /, tool: str, arguments: str) -> None:
     ARGUMENTS is a JSON object; '-' reads it from standard input. For tools that have no command
     of their own, such as rag.search_hybrid.
     """
-    name = _tool_name(options, tool)
+    found = _tool(options, tool)
     bytes_max = options.settings().limits.request_body_bytes_max
     given = texts.read_text("-", bytes_max) if arguments == "-" else arguments
     try:
@@ -30,17 +34,18 @@ def call(options: context.Options, /, tool: str, arguments: str) -> None:
         raise InvalidArgument(f"ARGUMENTS is not JSON: {problem}", field="arguments") from None
     if not isinstance(values, dict):
         raise InvalidArgument("ARGUMENTS must be a JSON object.", field="arguments")
-    context.echo_json(context.run_tool(options, name, values))
+    if_missing: context.IfMissing = "create" if found.effect == "write" else "refuse"
+    context.echo_json(context.run_tool(options, found.name, values, if_missing=if_missing))
 
 
-def _tool_name(options: context.Options, name: str) -> str:
-    """The tool's own name; rag_search_fts means rag.search_fts, as /mcp-all lists it."""
+def _tool(options: context.Options, name: str) -> AnyTool:
+    """The tool of this name; rag_search_fts means rag.search_fts, as /mcp-all lists it."""
     from zibaldone.wiring.catalogue import build_catalogue
 
     catalogue = build_catalogue(options.settings())
     tool = catalogue.find(name)
     if tool is not None:
-        return tool.name
+        return tool
     near = difflib.get_close_matches(name, catalogue.by_name, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else " docs/reference/tools.md lists them all."
     raise InvalidArgument(f"There is no tool {name!r}.{hint}", field="tool")

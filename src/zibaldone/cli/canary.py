@@ -113,12 +113,14 @@ def _deployment(
 
         return RemoteDeployment(url, key)
     from zibaldone.canary.local import LocalDeployment, Parts
+    from zibaldone.cli.place import announce_creation
     from zibaldone.store.open import severable, store_url
     from zibaldone.wiring.background import build_supervisor
     from zibaldone.wiring.catalogue import build_catalogue
     from zibaldone.wiring.runtime import build_runtime
 
     settings = options.settings()
+    announce_creation(settings)
     url, sever = severable(store_url(settings.data, settings.store))
     settings = replace(settings, store=url)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 import orjson
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from zibaldone.tools.spec import Notify
 
 Answer = dict[str, Any]
+
+IfMissing = Literal["refuse", "create", "empty"]
+"""Where there is no store: fail (commands that read), make it and say so (commands that store
+something new), or go on with an empty one that is thrown away (previews)."""
 
 _EXIT_BY_STATUS = {400: 3, 413: 3, 422: 3, 404: 4, 409: 5, 401: 6, 403: 6, 503: 7, 507: 7}
 
@@ -43,17 +47,21 @@ class Options:
 
 
 @contextmanager
-def opened(options: Options, **flags: Any) -> Iterator[Session]:
+def opened(
+    options: Options, *, if_missing: IfMissing = "refuse", **flags: Any
+) -> Iterator[Session]:
     """The store of the settings, opened; `flags` are settings given as options."""
     from zibaldone.cli.session import open_session
 
-    with open_session(options.settings(**flags)) as session:
+    with open_session(options.settings(**flags), if_missing) as session:
         yield session
 
 
-def run_tool(options: Options, tool: str, arguments: dict[str, Any]) -> Answer:
+def run_tool(
+    options: Options, tool: str, arguments: dict[str, Any], *, if_missing: IfMissing = "refuse"
+) -> Answer:
     """Open the store, call one tool, close the store."""
-    with opened(options) as session:
+    with opened(options, if_missing=if_missing) as session:
         return session.call(tool, arguments)
 
 

@@ -20,7 +20,7 @@ from zibaldone.cli import context
 from zibaldone.cli.doctor_surroundings import extras, server_at
 from zibaldone.errors import ConfigurationError, ZibaldoneError
 from zibaldone.limits import DISK_FREE_BYTES_LOW, MIB
-from zibaldone.store.open import inspect_store, store_url
+from zibaldone.store.open import inspect_store, store_mark, store_url
 from zibaldone.store.port import StorePlace
 
 Status = Literal["ok", "warn", "fail"]
@@ -68,7 +68,7 @@ def doctor(ctx: click.Context, thorough: bool, as_json: bool) -> None:
         else:
             findings += _data_folder(chosen.data)
         findings += _database(options, store_url(chosen.data, chosen.store), thorough)
-        findings.append(_server(chosen.host, chosen.port))
+        findings.append(_server(chosen))
     is_ok = all(finding.status != "fail" for finding in findings)
     if as_json:
         report = {
@@ -261,9 +261,9 @@ def _remedy(error: ZibaldoneError, place: StorePlace) -> str:
     return "Find out which other process uses the database, and who owns it."
 
 
-def _server(host: str, port: int) -> Finding:
-    address = f"http://{host}:{port}"
-    server = server_at(host, port)
+def _server(chosen: settings.Settings) -> Finding:
+    address = f"http://{chosen.host}:{chosen.port}"
+    server = server_at(chosen.host, chosen.port)
     if server is None:
         return Finding("ok", "server", f"no server at {address}")
     if server.version is None:
@@ -277,6 +277,15 @@ def _server(host: str, port: int) -> Finding:
         return Finding(
             "fail", "server", f"{address} is degraded: {server.reason}", f"See {address}/health"
         )
+    ours = _mark(chosen)
+    if ours and server.store_mark and ours != server.store_mark:
+        what = "store" if chosen.store else f"folder than {chosen.data}"
+        return Finding(
+            "warn",
+            "server",
+            f"{address} is healthy, but serves another {what}",
+            "Give this command the --data and --store that the server was started with.",
+        )
     if server.version != zibaldone.__version__:
         return Finding(
             "warn",
@@ -285,3 +294,10 @@ def _server(host: str, port: int) -> Finding:
             "Restart it to run the installed version.",
         )
     return Finding("ok", "server", f"{address} is healthy")
+
+
+def _mark(chosen: settings.Settings) -> str | None:
+    try:
+        return store_mark(store_url(chosen.data, chosen.store))
+    except ConfigurationError:
+        return None  # told by the finding about the database

@@ -58,6 +58,8 @@ class RunningServer:
     """None: another program answers."""
     is_healthy: bool = False
     reason: str = ""
+    store_mark: str | None = None
+    """Says which store it serves; None: an older version, or not on this machine."""
 
 
 def server_at(host: str, port: int) -> RunningServer | None:
@@ -71,6 +73,7 @@ def server_at(host: str, port: int) -> RunningServer | None:
         connection.request("GET", "/health")
         health = orjson.loads(connection.getresponse().read(_ANSWER_BYTES_MAX))
         version, status, services = health["version"], health["status"], health["services"]
+        mark = health.get("store_mark")
         broken = [
             f"{name}: {service.get('message', service['status'])}"
             for name, service in services.items()
@@ -80,4 +83,4 @@ def server_at(host: str, port: int) -> RunningServer | None:
         return RunningServer(None)
     finally:
         connection.close()
-    return RunningServer(str(version), status == "healthy", ", ".join(broken))
+    return RunningServer(str(version), status == "healthy", ", ".join(broken), mark)

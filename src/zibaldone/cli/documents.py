@@ -69,7 +69,9 @@ def put(
         given["metadata"] = texts.metadata(meta)
     arguments = {"path": path, "content": texts.read_text(file, bytes_max), **given}
     if if_revision is None:
-        answer = context.run_tool(options, "upload_document", {**arguments, "upsert": upsert})
+        answer = context.run_tool(
+            options, "upload_document", {**arguments, "upsert": upsert}, if_missing="create"
+        )
     else:
         arguments["last_known_revision"] = if_revision
         answer = context.run_tool(options, "update_document", arguments)

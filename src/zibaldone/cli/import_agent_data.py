@@ -77,7 +77,7 @@ def import_agent_data(
             if sys.stdin.isatty() and not yes and not click.confirm("Import these?", err=True):
                 click.echo("Nothing was imported.", err=True)
                 ctx.exit(1)
-            with context.opened(ctx.obj) as session:
+            with context.opened(ctx.obj, if_missing="create") as session:
                 importer = importer_of(session, existing)
                 with context.progress("Importing", report.rows) as advance:
                     session.run(

@@ -78,7 +78,7 @@ def import_folder(
         if not (path.is_dir() or path.is_file()):
             raise click.UsageError(f"{path} is not a file or folder.")
     selection = Selection(include, exclude, ignores=not no_ignore)
-    with context.opened(ctx.obj) as session:
+    with context.opened(ctx.obj, if_missing="empty" if dry_run else "create") as session:
         importer = importer_of(session, existing, dry_run=dry_run)
         total = sum(_count(path, selection) for path in paths) if sys.stderr.isatty() else 0
         ids: set[str] = set()

@@ -34,7 +34,7 @@ _COMMANDS = (
     ("history", "revisions", "history", "List the revisions of the document at PATH."),
     ("restore", "revisions", "restore", "Restore an earlier REVISION of the document at PATH."),
     ("search", "lists", "search", "Search documents by meaning and by keywords."),
-    ("import", "imports", "import_group", "Import a folder of files, or another knowledge base."),
+    ("import", "imports", "import_group", "Import files, folders, or another knowledge base."),
     ("export", "export", "export", "Write the documents into a folder, one file each."),
     ("index", "index", "index", "Show and repair the vector index."),
     ("reindex", "reindex", "reindex", "Embed every chunk that has no vector yet."),

@@ -47,7 +47,7 @@ def pack(
         "priority_context": _absolute(priority_context),
         "with_messages": not dry_run,
     }
-    answer = context.run_tool(options, "preview_pack", given)
+    answer = context.run_tool(options, "preview_pack", given, if_missing="empty")
     if as_json:
         context.echo_json(answer)
     elif dry_run:

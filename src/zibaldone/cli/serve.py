@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 @click.pass_obj
 def serve(options: context.Options, /, data: Path | None, store: str | None, **flags: Any) -> None:
     """Serve the documents over HTTP."""
+    from zibaldone.cli.place import log_creation
     from zibaldone.web.server import server
     from zibaldone.wiring.application import build_application
     from zibaldone.wiring.runtime import build_runtime
@@ -52,6 +53,7 @@ def serve(options: context.Options, /, data: Path | None, store: str | None, **f
     logs.configure(settings.log_level, settings.log_format)
     # uvicorn shuts down and raises the signal again; this way the store is closed too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    log_creation(settings)
     runtime = build_runtime(settings)
     try:
         _require_closed(settings, runtime)

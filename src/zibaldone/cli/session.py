@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 import orjson
 
 from zibaldone.access.principal import LOCAL
+from zibaldone.cli.context import IfMissing
+from zibaldone.cli.place import usable_store
 from zibaldone.settings import Settings
 from zibaldone.tools.call import call_tool
 from zibaldone.tools.catalogue import Catalogue
@@ -56,11 +58,12 @@ class Session:
 
 
 @contextmanager
-def open_session(settings: Settings) -> Iterator[Session]:
-    catalogue = build_catalogue(settings)
-    runtime = build_runtime(settings)
-    try:
-        with asyncio.Runner() as runner:
-            yield Session(runtime, catalogue, runner)
-    finally:
-        runtime.close()
+def open_session(settings: Settings, if_missing: IfMissing = "refuse") -> Iterator[Session]:
+    with usable_store(settings, if_missing) as usable:
+        catalogue = build_catalogue(usable)
+        runtime = build_runtime(usable)
+        try:
+            with asyncio.Runner() as runner:
+                yield Session(runtime, catalogue, runner)
+        finally:
+            runtime.close()

@@ -65,7 +65,7 @@ def add(
     if as_json and not (yes or dry_run):
         raise InvalidArgument("With --json nobody is asked; add --yes or --dry-run.")
     url = database_url(url)
-    with opened(options) as session:
+    with opened(options, "empty" if dry_run else "create") as session:
         if table is None and not given["select"]:
             table = _chosen_table(session, url, is_asking=is_asking)
         asked: dict[str, Any] = {"url": url, "table": table, **_overrides(given)}

@@ -218,7 +218,9 @@ def sync(
         "full": full,
         "allow_deletes": allow_deletes,
     }
-    with opened(ctx.obj) as session, context.progress_bar("Syncing") as notify:
+    # With sources in the settings this may be the first thing that is stored.
+    if_missing: context.IfMissing = "create" if ctx.obj.settings().sources else "refuse"
+    with opened(ctx.obj, if_missing) as session, context.progress_bar("Syncing") as notify:
         answer = session.call("sync_sources", arguments, notify)
     if as_json:
         context.echo_json(answer)

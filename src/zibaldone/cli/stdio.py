@@ -21,6 +21,7 @@ def stdio(options: context.Options, /, profile: str) -> None:
     """Serve MCP over standard input and output."""
     import asyncio
 
+    from zibaldone.cli.place import log_creation
     from zibaldone.protocol.surface import Surface
     from zibaldone.stdio import StdioServer, take_streams
     from zibaldone.wiring.catalogue import build_catalogue
@@ -32,6 +33,7 @@ def stdio(options: context.Options, /, profile: str) -> None:
     logs.configure(settings.log_level, settings.log_format)
     catalogue = build_catalogue(settings)
     surface = Surface(catalogue.profile(profile), catalogue)
+    log_creation(settings)
     runtime = build_runtime(settings)
     log_model(settings, runtime)
     try:

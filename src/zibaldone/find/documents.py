@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from zibaldone.errors import DeadlineExceeded
 from zibaldone.find.candidates import Candidates, Wanted, gather, joined
 from zibaldone.find.fusion import Fused, weighted_scores, with_bonus
+from zibaldone.find.judge import Judge, judge
 from zibaldone.find.meaning import Meaning
 from zibaldone.find.missing import Missing
 from zibaldone.find.parse import QuotingRank
 from zibaldone.find.rarest import with_rarest
+from zibaldone.find.relevance import Relevance, is_weak
 from zibaldone.find.share import vector_share
 from zibaldone.model.chunk import ChunkView
 from zibaldone.model.query import Filter, Query
@@ -30,6 +32,7 @@ search without them finds what stands behind."""
 @dataclass(frozen=True, slots=True)
 class DocumentHit:
     score: float
+    relevance: Relevance
     chunks: list[ChunkView]
 
 
@@ -42,6 +45,11 @@ class DocumentHits:
     """What the search had to do without."""
     is_cut: bool
     """There may be more documents that match, though there are fewer hits than asked for."""
+
+    @property
+    def is_weak(self) -> bool:
+        """No hit is good."""
+        return is_weak(hit.relevance.value for hit in self.hits)
 
 
 def search_documents(
@@ -63,7 +71,8 @@ def search_documents(
         vector_share=vector_share(reader, candidates, meaning),
     )
     ranked = with_bonus(fused, candidates.quoting, candidates.quoting_bonus)
-    hits = _by_document(reader, ranked, document_of, limit)
+    judged = judge(reader, wanted.query, meaning, candidates)
+    hits = _by_document(reader, ranked, document_of, judged, limit)
     return DocumentHits(
         hits,
         quoting=candidates.quoting_rank,
@@ -108,19 +117,29 @@ def _is_full(candidates: Candidates, wanted: Wanted) -> bool:
 
 
 def _by_document(
-    reader: Reader, fused: Sequence[Fused], document_of: Mapping[int, str], limit: int
+    reader: Reader,
+    fused: Sequence[Fused],
+    document_of: Mapping[int, str],
+    judged: Judge,
+    limit: int,
 ) -> list[DocumentHit]:
     """The best documents, each by its best chunk; only what is shown of them is read."""
     best: dict[str, list[Fused]] = {}
+    keys_of: dict[str, list[int]] = {}
     for chunk in fused:
         document_id = document_of.get(chunk.chunk_key)
         if document_id is None or (len(best) == limit and document_id not in best):
             continue
+        keys_of.setdefault(document_id, []).append(chunk.chunk_key)
         chunks = best.setdefault(document_id, [])
         if len(chunks) < _CHUNKS_PER_DOCUMENT:
             chunks.append(chunk)
     views = reader.chunks.views(chunk.chunk_key for some in best.values() for chunk in some)
     return [
-        DocumentHit(chunks[0].score, [views[chunk.chunk_key] for chunk in chunks])
-        for chunks in best.values()
+        DocumentHit(
+            chunks[0].score,
+            judged.relevance(keys_of[document_id]),
+            [views[chunk.chunk_key] for chunk in chunks],
+        )
+        for document_id, chunks in best.items()
     ]

@@ -13,6 +13,7 @@ from zibaldone.find.fusion import (
     weighted_scores,
     with_bonus,
 )
+from zibaldone.find.judge import Judge, judge
 from zibaldone.find.meaning import Meaning
 from zibaldone.find.missing import Missing
 from zibaldone.find.parse import QuotingRank
@@ -58,6 +59,7 @@ Mode = FuseRanks | MixScores | Rerank
 @dataclass(frozen=True, slots=True)
 class Ranking:
     chunks: list[Fused]
+    judge: Judge
     lexical_count: int
     vector_count: int
     has_more: bool = False
@@ -96,7 +98,8 @@ def _fused(
     # A leg that could not be asked takes nothing from what can be reached.
     reachable = 0.0 if candidates.lacks_words else mode.lexical_weight
     reachable += mode.vector_weight if candidates.vector else 0.0
-    return _ranking(chunks, candidates, score_max=reachable / (mode.k0 + 1))
+    judged = judge(reader, query, meaning, candidates)
+    return _ranking(chunks, judged, score_max=reachable / (mode.k0 + 1))
 
 
 def _mixed(
@@ -115,7 +118,7 @@ def _mixed(
         candidates.similarities,
         vector_share=share if candidates.similarities else 0.0,
     )
-    return _ranking(chunks, candidates)
+    return _ranking(chunks, judge(reader, query, meaning, candidates))
 
 
 def _reranked(
@@ -130,6 +133,7 @@ def _reranked(
     chunks = reranked(lexical, cosines) if has_vectors else by_words(lexical)
     return Ranking(
         _with_bonus(chunks, candidates)[:kept],
+        judge(reader, query, meaning, candidates),
         len(lexical),
         len(cosines),
         quoting=candidates.quoting_rank,
@@ -146,9 +150,11 @@ def _wanted(query: Query, where: Filter, mode: FuseRanks | MixScores) -> Wanted:
     )
 
 
-def _ranking(chunks: list[Fused], candidates: Candidates, score_max: float = 1.0) -> Ranking:
+def _ranking(chunks: list[Fused], judged: Judge, score_max: float = 1.0) -> Ranking:
+    candidates = judged.candidates
     return Ranking(
         _with_bonus(chunks, candidates, score_max),
+        judged,
         len(candidates.lexical),
         len(candidates.vector),
         has_more=len(candidates.word_scores) > len(candidates.lexical),

@@ -33,6 +33,9 @@ class ShownHit(TypedDict):
     document_id: str
     title: str
     score: float
+    """Ranks the hits of this answer."""
+    relevance: float
+    """From 0 to 1; compares across answers."""
     passages: list[ShownChunk]
 
 
@@ -63,6 +66,7 @@ def _render_hit(
         "document_id": first.document_id,
         "title": _label(first.title),
         "score": round(hit.score, 4),
+        "relevance": round(hit.relevance.value, 3),
         "passages": [
             _render_chunk(chunk, words, chars_max)
             for chunk, words, chars_max in zip(hit.chunks, places, view, strict=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -68,6 +69,21 @@ def inspect_store(url: str) -> StorePlace:
 
         return postgres_place(Address.parse(url))
     return place_of(_sqlite_path(url))
+
+
+def store_mark(url: str) -> str:
+    """A digest by which two processes on a machine see whether they use the same store.
+
+    It can be shown to anybody: it says neither a path nor a host.
+    """
+    if _is_postgres(url):
+        from zibaldone.store.postgres.address import Address
+
+        address = Address.parse(url)
+        place = f"{address.description}, port {address.parameters.get('port') or ''}"
+    else:
+        place = str(_sqlite_path(url).absolute().resolve())
+    return hashlib.sha256(f"zibaldone store: {place}".encode()).hexdigest()[:16]
 
 
 def severable(url: str) -> tuple[str, Callable[[], int]]:

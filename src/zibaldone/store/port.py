@@ -158,6 +158,16 @@ Scored = tuple[int, float]
 
 
 @dataclass(frozen=True, slots=True)
+class TermFrequencies:
+    """How common terms are in the whole index, as BM25 counts them."""
+
+    chunks: int
+    """All there are."""
+    chunks_with: Mapping[str, float]
+    """Those that have the term; of every term that was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
 class SourceCounts:
     """A source with the number of live documents, and of their chunks, that the caller sees."""
 
@@ -380,6 +390,14 @@ class LexicalReads(Protocol):
         """Those of these chunks, within the tenant, that the query would find without a filter.
 
         Chunks of disabled sources are among them.
+        """
+        ...
+
+    def frequencies(self, terms: Iterable[str]) -> TermFrequencies:
+        """How common these terms of the index are, in all namespaces together.
+
+        A term in more than TERM_CHUNKS_COUNTED_MAX chunks may be estimated. Callers are shown
+        nothing that says more than the scores of a search do.
         """
         ...
 
@@ -807,6 +825,10 @@ class ApiKeyWrites(ApiKeyReads, Protocol):
 
     def revoke(self, key_id: str, at_us: int) -> bool:
         """False: there is no such key, or it has ended already."""
+        ...
+
+    def delete(self, key_id: str) -> bool:
+        """Forget a key, whether it has ended or not. False: there is no such key."""
         ...
 
 

@@ -83,6 +83,7 @@ TOOLS: tuple[AnyTool, ...] = (
     keys.CREATE,
     keys.LIST,
     keys.REVOKE,
+    keys.DELETE,
     usage.TOOL,
     audit.TOOL,
     sources.LIST,

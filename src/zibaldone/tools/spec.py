@@ -109,6 +109,8 @@ class Runtime:
     """Tokens of files."""
     packs: TaskTurns = field(default_factory=pack_turns)
     """Held while files are read and counted."""
+    store_mark: str = ""
+    """By which `doctor` sees whether a server uses the store that it looks at."""
 
     def wake(self) -> None:
         """Something changed, maybe for the background work too: let it look at once."""

@@ -1,7 +1,7 @@
 """Authentication: an API key, an access token of the trusted issuer, or nothing on loopback.
 
-Once a key exists or an issuer is set, every caller must authenticate. Until then only this machine
-is served, as the operator.
+Once a key exists or an issuer is set, every caller must authenticate. Until then, and after the
+last key was deleted, only this machine is served, as the operator.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ class AuthRules:
     resource: ProtectedResource | None = None
     """Metadata that a refusal points OAuth clients to; set when `verify_token` is."""
     open_full_profile: bool = False
+    open_without_keys: bool = True
+    """Whether callers need no key while there is none; False where other machines are served."""
 
 
 class Authenticator:
@@ -61,7 +63,7 @@ class Authenticator:
         """The caller, or Unauthenticated. Called before the body is read or anything is parsed."""
         principal = await self._principal(scope, profile)
         if profile is not None:
-            if not profile.is_public and not self._rules.open_full_profile and _is_remote(scope):
+            if not profile.is_public and not self._rules.open_full_profile and is_remote(scope):
                 raise NotFound("Nothing is served here.")
             require_profile(principal, profile.name)
         return principal
@@ -84,7 +86,7 @@ class Authenticator:
         keys = self._keys
         if time.monotonic() - self._read_at_s > _KEYS_FRESH_SECONDS:
             keys = await self._fresh_keys(_KEYS_FRESH_SECONDS)
-        if not keys and self._rules.verify_token is None:
+        if not keys and self._rules.verify_token is None and self._rules.open_without_keys:
             if TOKEN_KEY in scope:
                 raise Unauthenticated("This URL is not valid.")
             return LOCAL
@@ -169,7 +171,7 @@ def _secret_of(scope: HttpScope) -> str | None:
     return token.strip() or None if scheme.lower() == "bearer" else None
 
 
-def _is_remote(scope: HttpScope) -> bool:
+def is_remote(scope: HttpScope) -> bool:
     """Whether the request comes from another machine, directly or through a proxy."""
     if any(header(scope, name) is not None for name in _FORWARDED):
         return True

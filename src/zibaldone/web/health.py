@@ -28,7 +28,7 @@ from zibaldone.pull.live import SourceLag
 from zibaldone.pull.metrics import publish
 from zibaldone.store.port import ReadStoreStatus, Store
 from zibaldone.tools.spec import Runtime
-from zibaldone.web.auth import Authenticator
+from zibaldone.web.auth import Authenticator, is_remote
 from zibaldone.web.http import HttpScope, Receive, Send, send_body, send_json
 from zibaldone.web.lag import loop_lag
 
@@ -82,11 +82,13 @@ class Health:
         # taken out of service.
         parts = (services["store"], services["readers"], services["writes"])
         is_usable = all(part["status"] in ("ok", "busy", "refused") for part in parts)
-        answer = {
+        answer: dict[str, Any] = {
             "status": "healthy" if is_healthy else "degraded",
             "version": zibaldone.__version__,
             "services": services if is_operator else _brief(services),
         }
+        if self._runtime.store_mark and not is_remote(scope):
+            answer["store_mark"] = self._runtime.store_mark
         await send_json(scope, send, 200 if is_usable else 503, answer)
 
     async def metrics(self, scope: HttpScope, receive: Receive, send: Send) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
+from zibaldone.access.loopback import is_loopback
 from zibaldone.errors import ConfigurationError, NotConfigured
 from zibaldone.protocol.surface import Surface
 from zibaldone.settings import Settings
@@ -61,7 +62,10 @@ def build_application(
 
 def _auth_rules(settings: Settings, catalogue: Catalogue) -> AuthRules:
     if not settings.oauth_issuer:
-        return AuthRules(open_full_profile=settings.public_full_profile)
+        return AuthRules(
+            open_full_profile=settings.public_full_profile,
+            open_without_keys=is_loopback(settings.host),
+        )
     resource = ProtectedResource(settings.public_url, settings.oauth_issuer, catalogue)
     try:
         keys = IssuerKeys(settings.oauth_issuer, settings.limits)

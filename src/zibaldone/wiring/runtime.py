@@ -26,7 +26,7 @@ from zibaldone.pack.counts import CACHE_FILE, Counts
 from zibaldone.pull.job import SYNC, sync_kind
 from zibaldone.pull.live import LiveSources
 from zibaldone.settings import MODELS_FOLDER, Settings
-from zibaldone.store.open import mirrored, open_store, store_url
+from zibaldone.store.open import mirrored, open_store, store_mark, store_url
 from zibaldone.tools.spec import Runtime, pack_turns
 from zibaldone.wiring.consult import answer_writer, build_consulting, build_extractor
 
@@ -83,6 +83,7 @@ def build_runtime(settings: Settings) -> Runtime:
         extracts=reader is not None,
         counts=counts,
         packs=packs,
+        store_mark=store_mark(url),
         schedules=() if index is None else (reindex_schedule(),),
         fetcher=Fetcher(
             roots=settings.ingest_roots,

@@ -40,3 +40,14 @@ def test_a_key_ends_once(kept: Kept) -> None:
     assert not kept.write(lambda writer: writer.api_keys.revoke("k1", 60))
     assert not kept.write(lambda writer: writer.api_keys.revoke("unknown", 60))
     assert all_keys(kept) == [replace(FIRST, revoked_at_us=50)]
+
+
+def test_a_deleted_key_is_gone(kept: Kept) -> None:
+    kept.write(lambda writer: writer.api_keys.add(FIRST))
+    kept.write(lambda writer: writer.api_keys.add(SECOND))
+    assert kept.write(lambda writer: writer.api_keys.revoke("k1", 50))
+    assert kept.write(lambda writer: writer.api_keys.delete("k1")), "also one that has ended"
+    assert not kept.write(lambda writer: writer.api_keys.delete("k1"))
+    assert all_keys(kept) == [SECOND]
+    assert kept.write(lambda writer: writer.api_keys.delete("k0"))
+    assert all_keys(kept) == []

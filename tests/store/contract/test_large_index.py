@@ -10,9 +10,11 @@ from collections.abc import Iterator
 import pytest
 
 from tests.store.backends import BACKENDS
+from tests.store.kept import EVERYTHING
 from tests.store.large_index import AWAY, CHUNKS, COUNTS, Index, large_index
 from zibaldone.limits import LEXICAL_ENOUGH
 from zibaldone.model.query import NO_FILTER, Filter
+from zibaldone.text.stem import stem
 
 QUERIES = {
     "one rare word is enough": "fir oak elm",
@@ -118,3 +120,17 @@ def test_another_namespace_sees_its_own_only(index: Index) -> None:
     for words in ("fir oak elm", "oak elm", "yew oak elm ash"):
         assert len(index.found(words, tenant=AWAY)) == 1
         assert len(index.found(words, tenant=AWAY, limit=1, offset=1)) == 0
+
+
+def test_terms_are_counted_over_all_namespaces(index: Index) -> None:
+    terms = [*map(stem, COUNTS), "gum"]
+    of_both = {"oak", "elm", "fir"}
+    """One chunk of the other namespace has these."""
+    for kept in (index.small, index.large):
+        for tenant in (EVERYTHING, AWAY):
+            known = kept.read(lambda reader: reader.lexical.frequencies(terms), tenant)
+            assert known.chunks == CHUNKS + 1
+            for term, count in COUNTS.items():
+                assert known.chunks_with[stem(term)] == count + (term in of_both), term
+            assert known.chunks_with["gum"] == 0
+    assert index.small.read(lambda reader: reader.lexical.frequencies([])).chunks_with == {}

@@ -145,7 +145,8 @@ def test_the_looks_cover_every_read_of_the_port() -> None:
     }
     of_sources = {"sources.all", "sources.get", "sources.named"}
     of_keys = {"jobs.open_of"}  # a count of one key's jobs: test_jobs.py looks at it from outside
-    of_the_index = {"lexical.chunk_counts"}  # counts of the whole index, as BM25 uses them
+    # Counts of the whole index, as BM25 uses them.
+    of_the_index = {"lexical.chunk_counts", "lexical.frequencies"}
     assert offered - of_sources - of_keys - of_the_index == {look.split(" ")[0] for look in LOOKS}
 
 

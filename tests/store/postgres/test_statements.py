@@ -78,6 +78,7 @@ WITHOUT_NAMESPACE = {
     "usage.all": OPERATORS,
     "api_keys.all": OPERATORS,
     "api_keys.revoke": OPERATORS,
+    "api_keys.delete": OPERATORS,
 }
 """Statements without the tenant filter, each reviewed; one that is not here must carry it."""
 

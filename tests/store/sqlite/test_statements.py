@@ -77,6 +77,7 @@ WITHOUT_NAMESPACE = {
     "usage.all": OPERATORS,
     "api_keys.all": OPERATORS,
     "api_keys.revoke": OPERATORS,
+    "api_keys.delete": OPERATORS,
     **{name: WHOLE_FILE for name in ALL if name.startswith("check.")},
 }
 """Statements without the tenant filter, each reviewed; one that is not here must carry it."""

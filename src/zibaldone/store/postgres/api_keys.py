@@ -51,3 +51,6 @@ class ApiKeys:
     def revoke(self, key_id: str, at_us: int) -> bool:
         values = {"key_id": key_id, "revoked_at_us": at_us}
         return self._transaction.row(_SQL["revoke"], values) is not None
+
+    def delete(self, key_id: str) -> bool:
+        return self._transaction.row(_SQL["delete"], {"key_id": key_id}) is not None

@@ -27,7 +27,7 @@ from zibaldone.limits import (
 from zibaldone.model.query import NO_FILTER, Filter, Query
 from zibaldone.model.vector import np
 from zibaldone.store import statements
-from zibaldone.store.port import Scored
+from zibaldone.store.port import Scored, TermFrequencies
 from zibaldone.store.postgres import bm25
 from zibaldone.store.postgres.asked import Asked, Group, Part, Together
 from zibaldone.store.postgres.bm25 import Corpus, Entries, Ranking
@@ -39,6 +39,7 @@ from zibaldone.store.postgres.eligible import (
     is_open,
     present_chunks,
 )
+from zibaldone.store.postgres.terms import quoted
 from zibaldone.store.tenants import range_values
 from zibaldone.text.lookups import wanted_lookups
 from zibaldone.text.normalize import prefix_end
@@ -116,6 +117,21 @@ class Lexical:
             _SQL["matching"], {**range_values(self._tenant), **values}
         )
         return {row[0] for row in selected}
+
+    def frequencies(self, terms: Iterable[str]) -> TermFrequencies:
+        distinct = list(dict.fromkeys(terms))
+        values = {
+            "namespace": self._tenant.namespace,
+            "terms": distinct,
+            "any_term": " | ".join(map(quoted, distinct)),
+        }
+        counts = dict.fromkeys(("", *distinct), 0)
+        for term, count in self._transaction.execute(_SQL["frequencies"], values):
+            counts[term] += count
+        chunks = counts.pop("")
+        return TermFrequencies(
+            chunks, {term: float(max(0, count)) for term, count in counts.items()}
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,3 +51,6 @@ class ApiKeys:
     def revoke(self, key_id: str, at_us: int) -> bool:
         revoked = self._raw.execute(_SQL["revoke"], {"key_id": key_id, "revoked_at_us": at_us})
         return revoked.fetchone() is not None
+
+    def delete(self, key_id: str) -> bool:
+        return self._raw.execute(_SQL["delete"], {"key_id": key_id}).fetchone() is not None

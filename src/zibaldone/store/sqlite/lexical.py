@@ -9,12 +9,12 @@ import apsw
 import orjson
 
 from zibaldone.access.principal import Tenant
-from zibaldone.limits import LEXICAL_ENOUGH, Limits
+from zibaldone.limits import LEXICAL_ENOUGH, TERM_CHUNKS_COUNTED_MAX, Limits
 from zibaldone.model.query import NO_FILTER, Filter, Query
 from zibaldone.store import rows, statements
-from zibaldone.store.port import Scored
+from zibaldone.store.port import Scored, TermFrequencies
 from zibaldone.store.sqlite.filters import filter_values
-from zibaldone.store.sqlite.match import to_fts5, wanted_groups
+from zibaldone.store.sqlite.match import quoted, to_fts5, wanted_groups
 from zibaldone.store.sqlite.tiers import tiers
 from zibaldone.store.tenants import range_values
 
@@ -127,6 +127,30 @@ class Lexical:
     def _look_up(self, match: str, keys: Sequence[int]) -> set[int]:
         values = {"match": match, "chunk_keys": _json(keys)}
         return {row[0] for row in self._raw.execute(_SQL["matching_keys"], values)}
+
+    def frequencies(self, terms: Iterable[str]) -> TermFrequencies:
+        totals = self._raw.execute(_SQL["totals"]).get
+        chunks = _first_varint(totals) if totals else 0
+        newest = self._newest_chunk()
+        counts = {term: self._estimated(quoted(term), newest) for term in set(terms)}
+        return TermFrequencies(chunks, {term: min(count, chunks) for term, count in counts.items()})
+
+    def _estimated(self, match: str, newest: int) -> float:
+        """Counted as far as it goes; beyond that, as common as among the chunks up to there."""
+        values = {"match": match, "limit": TERM_CHUNKS_COUNTED_MAX}
+        count, reached = self._raw.execute(_SQL["first_chunks_with"], values).fetchone() or (0, 0)
+        is_all = count < TERM_CHUNKS_COUNTED_MAX
+        return float(count) if is_all else count * max(1.0, newest / reached)
+
+
+def _first_varint(block: bytes) -> int:
+    """A number as SQLite writes it: seven bits in each byte, the highest first."""
+    number = 0
+    for byte in block[:8]:
+        number = number << 7 | byte & 0x7F
+        if byte < 0x80:
+            break
+    return number
 
 
 def _json(keys: Iterable[int]) -> str:

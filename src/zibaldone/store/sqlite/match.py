@@ -65,8 +65,8 @@ def wanted_groups(query: Query) -> list[Group]:
     """What brings chunks, as expressions. A quotation counts like a word, one of a single word not
     twice."""
     words = list(map(_group, wanted_lookups(query)))
-    quoted = ((phrase(wish),) for wish in query.wishes)
-    return [*words, *(group for group in quoted if group not in words)]
+    wishes = ((phrase(wish),) for wish in query.wishes)
+    return [*words, *(group for group in wishes if group not in words)]
 
 
 def _group(alternatives: Alternatives) -> Group:
@@ -74,7 +74,7 @@ def _group(alternatives: Alternatives) -> Group:
 
 
 def _expression(lookup: Lookup) -> str:
-    return _quoted(lookup.term) + (" *" if lookup.is_prefix else "")
+    return quoted(lookup.term) + (" *" if lookup.is_prefix else "")
 
 
 def phrase(words: tuple[str, ...]) -> str:
@@ -83,7 +83,7 @@ def phrase(words: tuple[str, ...]) -> str:
     expression = _expression(Lookup(" ".join(lookup.terms), lookup.is_open))
     if not lookup.marked:
         return expression
-    return f"({' AND '.join([expression, *map(_quoted, lookup.marked)])})"
+    return f"({' AND '.join([expression, *map(quoted, lookup.marked)])})"
 
 
 def _any_of(group: Iterable[str]) -> str:
@@ -91,5 +91,6 @@ def _any_of(group: Iterable[str]) -> str:
     return f"({' OR '.join([first, *others])})" if others else first
 
 
-def _quoted(term: str) -> str:
+def quoted(term: str) -> str:
+    """The expression for one term."""
     return '"' + term.replace('"', '""') + '"'

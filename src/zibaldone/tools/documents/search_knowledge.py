@@ -12,6 +12,7 @@ from typing_extensions import TypedDict
 from zibaldone.embed.port import Embedder
 from zibaldone.errors import InvalidArgument
 from zibaldone.find.documents import DocumentHits, search_documents
+from zibaldone.find.judge import WEAK_NOTE
 from zibaldone.find.meaning import meaning_of
 from zibaldone.find.missing import Missing, notes_of, parts_of
 from zibaldone.find.parse import checked_query, query_notes
@@ -49,6 +50,8 @@ class Hits(TypedDict):
     left_out: NotRequired[LeftOut]
     note: NotRequired[str]
     read_on: NotRequired[str]
+    weak: NotRequired[bool]
+    """No hit is good."""
 
 
 _READ_ON = "get_document with from_char = a passage's start"
@@ -65,6 +68,8 @@ async def handle(call: Call, given: SearchKnowledge) -> Hits:
         missing = (*meant.missing, *hits.missing)
         notes = [*notes_of(missing), *_index_notes(reader, query_vectors.embedder)]
         notes += query_notes(query, hits.quoting)
+        if hits.is_weak and hits.hits:
+            notes.append(WEAK_NOTE)
         # Here too: to find the words in what is shown takes as long as the search.
         return _answer(hits, query, given.limit, missing, notes)
 
@@ -98,6 +103,8 @@ def _answer(
     answer: Hits = {"results": [], "count": len(hits.hits), "truncated": False}
     if missing:
         answer["left_out"] = parts_of(missing)
+    if hits.is_weak:
+        answer["weak"] = True
     if notes:
         answer["note"] = "; ".join(notes)
     if hits.hits:
@@ -114,7 +121,9 @@ TOOL = ToolSpec(
     name="search_knowledge",
     title="Search the knowledge base",
     description=(
-        "Find documents by meaning and by words; one hit for each document with its best passages."
+        "Find documents by meaning and by words; one hit for each document with its best passages. "
+        "score ranks the hits; relevance (0 to 1) tells how good each is, and weak: true that none "
+        "is."
     ),
     arguments=SearchKnowledge,
     result=Hits,

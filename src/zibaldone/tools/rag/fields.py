@@ -12,7 +12,9 @@ from typing_extensions import TypedDict
 
 from zibaldone.errors import InvalidArgument
 from zibaldone.find.fusion import word_relevance
+from zibaldone.find.judge import WEAK_NOTE
 from zibaldone.find.missing import Missing, notes_of, parts_of
+from zibaldone.find.relevance import is_weak
 from zibaldone.limits import (
     CHUNK_ID_CHARS_MAX,
     ECHO_CHARS_MAX,
@@ -160,6 +162,11 @@ class HitPlace(TypedDict):
     source_name: str
 
 
+class HitRelevance(TypedDict):
+    relevance: float
+    """From 0 to 1; compares across searches."""
+
+
 class HitParts(TypedDict, total=False):
     """What is shown of a chunk on request."""
 
@@ -191,6 +198,8 @@ class SearchAnswer(TypedDict, Generic[H]):
     stats: SearchStats
     left_out: NotRequired[LeftOut]
     note: NotRequired[str]
+    weak: NotRequired[bool]
+    """No hit is good."""
 
 
 def hit_place(view: ChunkView) -> HitPlace:
@@ -218,6 +227,7 @@ def search_answer(
     *,
     k: int,
     more: bool,
+    is_judged: bool = True,
     clock: Clock,
     missing: Sequence[Missing] = (),
     notes: Sequence[str] = (),
@@ -225,7 +235,7 @@ def search_answer(
     candidates: CandidateCounts | None = None,
 ) -> SearchAnswer[H]:
     """`more`: there are hits beyond these; only a caller that asked for more than the cap misses
-    them."""
+    them. `is_judged`: if no hit is good, it is said."""
     stats: SearchStats = {"k_requested": k, "k_returned": len(hits), "ms": clock.ms}
     if candidates is not None:
         stats = {"mode": mode, "candidates": candidates, **stats}
@@ -233,8 +243,12 @@ def search_answer(
     answer: SearchAnswer[H] = {"results": [], "truncated": is_cut, "stats": stats}
     if missing:
         answer["left_out"] = parts_of(missing)
-    if missing or notes:
-        answer["note"] = "; ".join([*notes_of(missing), *notes])
+    said = [*notes_of(missing), *notes]
+    if is_judged and is_weak(hit["relevance"] for hit in hits):
+        answer["weak"] = True
+        said += [WEAK_NOTE] if hits else []
+    if said:
+        answer["note"] = "; ".join(said)
     kept = fit_items(hits, bytes_left(answer))
     answer["results"] = kept
     answer["truncated"] = is_cut or len(kept) < len(hits)

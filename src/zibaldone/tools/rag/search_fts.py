@@ -6,7 +6,10 @@ from pydantic import Field
 
 from zibaldone.find.candidates import ranked_by_words
 from zibaldone.find.fusion import word_relevance
+from zibaldone.find.judge import word_score_max
 from zibaldone.find.parse import checked_query, query_notes
+from zibaldone.find.rarest import with_rarest
+from zibaldone.find.relevance import Measure
 from zibaldone.limits import (
     LIST_OFFSET_MAX,
     RAG_SECONDS_MAX,
@@ -21,6 +24,7 @@ from zibaldone.tools.rag.fields import (
     Clock,
     HitParts,
     HitPlace,
+    HitRelevance,
     RagFilters,
     SearchAnswer,
     SearchReturn,
@@ -43,7 +47,7 @@ class SearchFts(Arguments):
     return_: SearchReturn = Field(SearchReturn(), validation_alias="return")
 
 
-class KeywordHit(HitPlace, HitParts):
+class KeywordHit(HitPlace, HitRelevance, HitParts):
     score_fts: float
     score_fts_raw: float
 
@@ -61,9 +65,10 @@ async def handle(call: Call, given: SearchFts) -> SearchAnswer[KeywordHit]:
         ranking = ranked_by_words(reader, query, where, limit=k + 1, offset=given.offset)
         relevant = [(key, score) for key, score in ranking.page if word_relevance(score) >= least]
         views = reader.chunks.views(key for key, _ in relevant[:k])
+        measure = Measure(word_score_max(reader, with_rarest(reader, query)))
         # Here too: to find the words in what is shown takes as long as the search.
         hits = [
-            _render(views[key], score, given.return_, query)
+            _render(views[key], score, measure.of(None, score).value, given.return_, query)
             for key, score in relevant[:k]
             if key in views
         ]
@@ -71,6 +76,7 @@ async def handle(call: Call, given: SearchFts) -> SearchAnswer[KeywordHit]:
             hits,
             k=given.k,
             more=len(relevant) > k,
+            is_judged=given.offset == 0,
             clock=clock,
             missing=ranking.candidates.missing,
             notes=query_notes(query, ranking.candidates.quoting_rank),
@@ -79,7 +85,9 @@ async def handle(call: Call, given: SearchFts) -> SearchAnswer[KeywordHit]:
     return await call.runtime.store.read(call.principal.tenant, search, seconds_max=clock.left_s)
 
 
-def _render(view: ChunkView, score: float, include: SearchReturn, query: Query) -> KeywordHit:
+def _render(
+    view: ChunkView, score: float, relevance: float, include: SearchReturn, query: Query
+) -> KeywordHit:
     text = None
     if include.include_snippets:
         text, _ = snippet(view.text, query, SNIPPET_CHARS_MAX)
@@ -87,6 +95,7 @@ def _render(view: ChunkView, score: float, include: SearchReturn, query: Query) 
         **hit_place(view),
         "score_fts": rounded_relevance(score),
         "score_fts_raw": score,
+        "relevance": round(relevance, 3),
         **hit_parts(view, include, text),
     }
 

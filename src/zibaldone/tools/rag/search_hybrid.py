@@ -21,6 +21,7 @@ from zibaldone.tools.rag.fields import (
     Clock,
     HitParts,
     HitPlace,
+    HitRelevance,
     RagFilters,
     SearchAnswer,
     SearchReturn,
@@ -82,7 +83,7 @@ class HitRanks(TypedDict):
     rank_vec: int | None
 
 
-class HybridHit(HitPlace, HitParts):
+class HybridHit(HitPlace, HitRelevance, HitParts):
     score: float
     score_fts: float | None
     score_vec: float | None
@@ -108,7 +109,13 @@ async def handle(call: Call, given: SearchHybrid) -> SearchAnswer[HybridHit]:
             notes += index_notes(reader, meant.meaning.identity)
         # Here too: to find the words in what is shown takes as long as the search.
         hits = [
-            _render(chunk, views[chunk.chunk_key], given.return_, query)
+            _render(
+                chunk,
+                views[chunk.chunk_key],
+                ranking.judge.relevance([chunk.chunk_key]).value,
+                given.return_,
+                query,
+            )
             for chunk in relevant[:k]
             if chunk.chunk_key in views
         ]
@@ -137,7 +144,9 @@ def _mode(given: SearchHybrid) -> Mode:
             return Rerank(given.fts_then_vec.candidates_k, given.fts_then_vec.rerank_k)
 
 
-def _render(chunk: Fused, view: ChunkView, include: SearchReturn, query: Query) -> HybridHit:
+def _render(
+    chunk: Fused, view: ChunkView, relevance: float, include: SearchReturn, query: Query
+) -> HybridHit:
     text = None
     if include.include_snippets:
         text, _ = snippet(view.text, query, SNIPPET_CHARS_MAX)
@@ -145,6 +154,7 @@ def _render(chunk: Fused, view: ChunkView, include: SearchReturn, query: Query) 
     return {
         **hit_place(view),
         "score": chunk.score,
+        "relevance": round(relevance, 3),
         "score_fts": None if lexical is None else rounded_relevance(lexical),
         "score_vec": None if vector is None else rounded_cosine(vector),
         **hit_parts(view, include, text),

@@ -10,6 +10,7 @@ from pydantic import Field
 from zibaldone.embed.port import Embedder, Vectors
 from zibaldone.errors import EmbeddingFailed, InvalidArgument, NotConfigured
 from zibaldone.find.parse import checked_text
+from zibaldone.find.relevance import Measure, calibration_of
 from zibaldone.limits import RAG_SECONDS_MAX, SEARCH_LIMIT_DEFAULT, SNIPPET_CHARS_MAX
 from zibaldone.model.chunk import ChunkView
 from zibaldone.model.vector import np
@@ -18,6 +19,7 @@ from zibaldone.tools.rag.fields import (
     Clock,
     HitParts,
     HitPlace,
+    HitRelevance,
     RagFilters,
     SearchAnswer,
     SearchReturn,
@@ -57,7 +59,7 @@ class SearchVector(Arguments):
     return_: SearchReturn = Field(SearchReturn(), validation_alias="return")
 
 
-class VectorHit(HitPlace, HitParts):
+class VectorHit(HitPlace, HitRelevance, HitParts):
     score_vec: float
     distance_raw: float
 
@@ -81,19 +83,30 @@ async def handle(call: Call, given: SearchVector) -> SearchAnswer[VectorHit]:
     scored, views, notes = await call.runtime.store.read(
         call.principal.tenant, search, seconds_max=clock.left_s
     )
+    measure = Measure(None, calibration_of(embedder.identity))
     hits = [
-        _render(views[key], cosine, given.return_) for key, cosine in scored[:k] if key in views
+        _render(views[key], cosine, measure, given.return_)
+        for key, cosine in scored[:k]
+        if key in views
     ]
-    return search_answer(hits, k=given.k, more=len(scored) > k, clock=clock, notes=notes)
+    return search_answer(
+        hits,
+        k=given.k,
+        more=len(scored) > k,
+        is_judged=measure.calibration is not None,
+        clock=clock,
+        notes=notes,
+    )
 
 
-def _render(view: ChunkView, cosine: float, include: SearchReturn) -> VectorHit:
+def _render(view: ChunkView, cosine: float, measure: Measure, include: SearchReturn) -> VectorHit:
     score = rounded_cosine(cosine)
     text = view.text[:SNIPPET_CHARS_MAX] if include.include_snippets else None
     return {
         **hit_place(view),
         "score_vec": score,
         "distance_raw": round(1.0 - score, 6),
+        "relevance": round(measure.of(cosine, None).value, 3),
         **hit_parts(view, include, text),
     }
 

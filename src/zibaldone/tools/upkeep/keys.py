@@ -1,4 +1,4 @@
-"""create_key, list_keys, revoke_key: who may call. For the operator's own process only."""
+"""create_key, list_keys, revoke_key, delete_keys: who may call. For the operator only."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing_extensions import TypedDict
 
 from zibaldone.access.key import ApiKey, secret_hash
 from zibaldone.access.principal import NAMESPACE_DEFAULT, Effect, Tenant
-from zibaldone.errors import InvalidArgument, NotFound
+from zibaldone.errors import Conflict, InvalidArgument, NotFound
 from zibaldone.model.instant import from_iso, now_us, to_iso
+from zibaldone.store.port import Writer
 from zibaldone.text import normalize
 from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
@@ -38,6 +39,12 @@ class RevokeKey(Arguments):
     key_id: str
 
 
+class DeleteKeys(Arguments):
+    key_ids: list[str]
+    may_open: bool = False
+    """Delete the last key too: then no key is needed any more."""
+
+
 class KeyInfo(TypedDict):
     key_id: str
     label: str
@@ -62,6 +69,12 @@ class Keys(TypedDict):
 class RevokedKey(TypedDict):
     key_id: str
     state: Literal["revoked"]
+
+
+class DeletedKeys(TypedDict):
+    deleted: list[str]
+    is_open: bool
+    """No key is left: callers on this machine need none."""
 
 
 async def handle_create(call: Call, given: CreateKey) -> NewKey:
@@ -98,6 +111,30 @@ async def handle_revoke(call: Call, given: RevokeKey) -> RevokedKey:
             key_id=given.key_id,
         )
     return {"key_id": given.key_id, "state": "revoked"}
+
+
+async def handle_delete(call: Call, given: DeleteKeys) -> DeletedKeys:
+    wanted = list(dict.fromkeys(given.key_ids))
+
+    def delete(writer: Writer) -> bool:
+        left = {key.key_id for key in writer.api_keys.all()}
+        if unknown := [key_id for key_id in wanted if key_id not in left]:
+            raise NotFound(
+                f"There is no key {unknown[0]!r}. 'zibaldone key list' shows all keys.",
+                key_id=unknown[0],
+            )
+        is_open = left == {*wanted}
+        if is_open and wanted and not given.may_open:
+            raise Conflict(
+                "No key would be left: whoever reaches the server from this machine could read "
+                "and write everything. If you want that, say so with --yes."
+            )
+        for key_id in wanted:
+            writer.api_keys.delete(key_id)
+        return is_open
+
+    is_open = await call.runtime.store.write(Tenant(), delete)
+    return {"deleted": wanted, "is_open": is_open}
 
 
 def _key_info(key: ApiKey) -> KeyInfo:
@@ -160,5 +197,15 @@ REVOKE = ToolSpec(
     result=RevokedKey,
     effect="admin",
     handler=handle_revoke,
+    is_local=True,
+)
+DELETE = ToolSpec(
+    name="delete_keys",
+    title="Delete API keys",
+    description="Forget keys; where no key is left, callers on this machine need none.",
+    arguments=DeleteKeys,
+    result=DeletedKeys,
+    effect="admin",
+    handler=handle_delete,
     is_local=True,
 )

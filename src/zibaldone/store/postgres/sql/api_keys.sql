@@ -16,3 +16,7 @@ FROM zibaldone.api_keys ORDER BY created_at_us, key_id;
 UPDATE zibaldone.api_keys SET revoked_at_us = %(revoked_at_us)s
 WHERE key_id = %(key_id)s AND revoked_at_us IS NULL
 RETURNING key_id;
+
+-- name: delete
+-- Forget a key, also one that has ended; where no key is left, none is needed.
+DELETE FROM zibaldone.api_keys WHERE key_id = %(key_id)s RETURNING key_id;

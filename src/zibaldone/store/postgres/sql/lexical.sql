@@ -14,6 +14,14 @@ CROSS JOIN unnest(CASE WHEN t.terms @@ %(any_term)s::tsquery THEN t.terms END) l
 WHERE u.namespace = %(namespace)s
   AND (l.lexeme = ANY(%(terms)s::text[]) OR l.lexeme ^@ ANY(%(beginnings)s::text[]));
 
+-- name: frequencies
+-- In how many chunks each term is, and how many chunks there are (the empty term), in summands.
+SELECT s.term::text, s.chunks
+FROM zibaldone.term_statistics s WHERE s.term = '' OR s.term = ANY(%(terms)s::text[])
+UNION ALL
+SELECT u.term, u.chunks
+FROM zibaldone.unfolded(%(terms)s::text[], %(any_term)s::tsquery, %(namespace)s) u;
+
 -- name: own_chunks
 -- How many chunks the namespace has. If they are few, those that are gone are not counted.
 SELECT is_exact, CASE WHEN is_exact THEN (

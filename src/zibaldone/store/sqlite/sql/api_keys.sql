@@ -16,3 +16,7 @@ FROM api_keys ORDER BY created_at_us, key_id;
 UPDATE api_keys SET revoked_at_us = :revoked_at_us
 WHERE key_id = :key_id AND revoked_at_us IS NULL
 RETURNING key_id;
+
+-- name: delete
+-- Forget a key, also one that has ended; where no key is left, none is needed.
+DELETE FROM api_keys WHERE key_id = :key_id RETURNING key_id;

@@ -37,6 +37,15 @@ LIMIT :limit OFFSET :offset;
 -- How many chunks match, counted up to a limit. Of the whole file, as the ranking's own counts.
 SELECT count(*) FROM (SELECT 1 FROM chunk_terms WHERE chunk_terms MATCH :match LIMIT :limit);
 
+-- name: first_chunks_with
+-- How many chunks match, counted up to a limit, and the highest key that was reached.
+SELECT count(*), max(rowid)
+FROM (SELECT rowid FROM chunk_terms WHERE chunk_terms MATCH :match LIMIT :limit);
+
+-- name: totals
+-- What FTS5 keeps for its ranking: the number of chunks, then the lengths of the columns.
+SELECT block FROM chunk_terms_data WHERE id = 1;
+
 -- name: newest_chunk
 -- The highest key a chunk has; keys only grow.
 SELECT coalesce(max(chunk_key), 0) FROM chunks;
