@@ -257,6 +257,13 @@ class EmbedderUnavailable(EmbeddingFailed):
     status = 503
 
 
+class RerankerUnavailable(ServiceError):
+    """The reranker did not answer, or not as it should; searches go on without it."""
+
+    code = "RERANKER_UNAVAILABLE"
+    status = 503
+
+
 class VectorsUnavailable(ServiceError):
     """The engine cannot search vectors now, for instance while it still reads them into memory."""
 

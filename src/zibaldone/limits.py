@@ -100,6 +100,13 @@ class Limits:
     keyword_ranked_chunks_max: int = 20_000
     """Beyond that, chunks ranked by the rarer words of a query (docs/explain/finding.md)."""
 
+    rerank_seconds_max: float = 1.5
+    """How long a search waits for the reranker; then it keeps its own order."""
+
+    rerank_candidates_max: int = 30
+    """Documents whose order the reranker decides, the best of a search. Text Embeddings Inference
+    takes 32 texts in one request unless it is told otherwise."""
+
     keyword_entries_max: int = 2_000_000
     """Entries of the keyword index on PostgreSQL that a search reads, 14 MB. If its words have
     more, the rarer ones are searched first (docs/explain/postgresql.md)."""
@@ -297,6 +304,21 @@ SNIPPET_CHARS_MAX = 300
 
 HIT_LABEL_CHARS_MAX = 200
 """Length to which search_knowledge cuts titles and heading trails; its answers are small."""
+
+RERANK_TEXT_CHARS_MAX = 2_000
+"""Characters of a chunk, with its title and heading, and of a question, that a reranker is sent."""
+
+RERANK_ANSWER_BYTES_MAX = 1 * MIB
+"""An answer of a reranker."""
+
+RERANK_REQUESTS_MAX = 8
+"""Requests to the reranker at the same time; further searches wait within their time for it."""
+
+RERANK_FAILURES_MAX = 3
+"""After so many failures in a row the reranker is left alone for a while."""
+
+RERANK_PAUSE_SECONDS = 15.0
+"""That while."""
 
 CANDIDATES_MAX = 500
 """Chunks that keyword or vector search may each contribute to a hybrid search."""

@@ -36,6 +36,7 @@ T = TypeVar("T")
 Word = TypeVar("Word", bound=str)
 
 NotificationStatus = Literal["auto", "202", "204"]
+RerankerDialect = Literal["auto", "tei", "cohere"]
 LogFormat = Literal["auto", "text", "json"]
 
 
@@ -243,6 +244,24 @@ class Settings:
     embedding_dimensions: int = _setting(_integer, 0, "Remote embedder: length of its vectors.")
     embedding_api_key: str = _setting(
         _text, "", "Remote embedder: its API key; never logged.", is_secret=True
+    )
+    reranker: str = _setting(
+        _text,
+        "",
+        "URL of a /rerank endpoint that decides the order of the best hits of search_knowledge; "
+        "none by default. See docs/howto/rerank.md.",
+    )
+    reranker_model: str = _setting(
+        _text, "", "Reranker: name of its model, if the server wants one."
+    )
+    reranker_dialect: RerankerDialect = _setting(
+        _one_of("auto", "tei", "cohere"),
+        "auto",
+        "Reranker: how it is asked. tei: Text Embeddings Inference; cohere: Cohere, Jina, vLLM, "
+        "llama.cpp; auto finds out.",
+    )
+    reranker_api_key: str = _setting(
+        _text, "", "Reranker: its API key; never logged.", is_secret=True
     )
     push_to: str = _setting(
         _text, "", "zibaldone push: URL of the memory server, if --to is not given."

@@ -16,6 +16,7 @@ import pytest
 
 import zibaldone
 from tests.drivers.commands import Commands
+from tests.drivers.rerank_server import RerankServer
 from tests.drivers.server import COMMAND, Server, clean_environment, free_port
 from zibaldone.cli.doctor_surroundings import extras
 
@@ -215,6 +216,23 @@ def test_the_embedder_is_named_or_what_it_lacks(
     assert only(found, "embedder")[0] == "fail"
     assert "embedding_url" in only(found, "embedder")[1]
     assert only(found, "database")[0] == "ok"
+
+
+def test_the_reranker_is_asked_once(
+    cli: Commands, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with RerankServer() as reranker:
+        monkeypatch.setenv("ZIBALDONE_RERANKER", reranker.url)
+        code, found = findings(cli)
+        assert (code, only(found, "reranker")[0]) == (0, "ok")
+        assert len(reranker.asked) == 1
+        reranker.answer = lambda asked: (500, b"")
+        code, found = findings(cli)
+        assert (code, only(found, "reranker")[0]) == (0, "warn")
+        assert "answered 500" in only(found, "reranker")[1]
+    monkeypatch.setenv("ZIBALDONE_RERANKER", "nonsense")
+    assert only(findings(cli)[1], "reranker")[0] == "fail"
 
 
 def test_every_package_of_an_extra_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import platform
 import re
 import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -63,6 +65,8 @@ def doctor(ctx: click.Context, thorough: bool, as_json: bool) -> None:
         changed = [setting.name for setting in in_force if setting.source != "default"]
         findings.append(Finding("ok", "settings", f"set: {', '.join(changed) or 'none'}"))
         findings.append(_embedder(chosen))
+        if chosen.reranker:
+            findings.append(_reranker(chosen))
         if chosen.store:
             findings.append(Finding("ok", "data folder", "not used: the store is elsewhere"))
         else:
@@ -207,6 +211,33 @@ def _embedder(chosen: settings.Settings) -> Finding:
     chosen_by = " (chosen by auto)" if chosen.embedder == "auto" else ""
     text = f"{embedder.identity}, {embedder.dimensions} dimensions{chosen_by}"
     return Finding("ok", "embedder", text)
+
+
+def _reranker(chosen: settings.Settings) -> Finding:
+    """Ask it once, as a search would."""
+    from zibaldone.wiring.runtime import chosen_reranker
+
+    seconds_max = chosen.limits.rerank_seconds_max
+
+    async def ask() -> float:
+        reranker = chosen_reranker(chosen)
+        if reranker is None:
+            return 0.0
+        started_s = time.perf_counter()
+        async with asyncio.timeout(seconds_max):
+            await reranker.scores("Which of these is about water?", ["rivers", "stones"])
+        return time.perf_counter() - started_s
+
+    try:
+        took_s = asyncio.run(ask())
+    except ConfigurationError as error:
+        return Finding("fail", "reranker", error.message, "Correct these settings.")
+    except TimeoutError:
+        why = f"it did not answer within {seconds_max:g} s (rerank_seconds_max)"
+        return Finding("warn", "reranker", why, "Searches go on without it. Start it.")
+    except ZibaldoneError as error:
+        return Finding("warn", "reranker", error.message, "Searches go on without it.")
+    return Finding("ok", "reranker", f"answers in {took_s * 1000:.0f} ms")
 
 
 def _database(options: context.Options, url: str, thorough: bool) -> Iterator[Finding]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 @click.option("--data", type=click.Path(path_type=Path), help="Folder of the data.")
 @click.option("--store", help="Where documents are kept: a path or URL.")
 @click.option("--read-store", help="URL of a replica of the store, for reads.")
+@click.option("--reranker", help="URL of a /rerank endpoint that orders the best hits.")
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]))
 @click.option(
     "--log-format",

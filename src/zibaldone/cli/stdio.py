@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--profile", default="mcp", show_default=True, help="Which tools to offer.")
+@click.option("--reranker", help="URL of a /rerank endpoint that orders the best hits.")
 @click.pass_obj
-def stdio(options: context.Options, /, profile: str) -> None:
+def stdio(options: context.Options, /, profile: str, reranker: str | None) -> None:
     """Serve MCP over standard input and output."""
     import asyncio
 
@@ -29,7 +30,7 @@ def stdio(options: context.Options, /, profile: str) -> None:
     from zibaldone.wiring.sources import reconcile_sources
 
     source, sink = take_streams()
-    settings = options.settings()
+    settings = options.settings(reranker=reranker)
     logs.configure(settings.log_level, settings.log_format)
     catalogue = build_catalogue(settings)
     surface = Surface(catalogue.profile(profile), catalogue)

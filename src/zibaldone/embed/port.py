@@ -1,4 +1,4 @@
-"""The interface of an embedding model."""
+"""The interfaces of an embedding model and of a reranker."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 from zibaldone.model.vector import Vectors
 
-__all__ = ["Embedder", "Vectors"]
+__all__ = ["Embedder", "Reranker", "Vectors"]
 
 
 class Embedder(Protocol):
@@ -42,4 +42,20 @@ class Embedder(Protocol):
 
     def close(self) -> None:
         """Release threads and connections. Nothing can be embedded afterwards."""
+        ...
+
+
+class Reranker(Protocol):
+    """A model that reads a question together with a text: slower than vectors, and better."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+        ...
+
+    async def scores(self, question: str, texts: Sequence[str]) -> list[float]:
+        """How well each text answers the question, in order: higher is better, on any scale.
+
+        Raises RerankerUnavailable. The caller bounds the time.
+        """
         ...

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from zibaldone.errors import DeadlineExceeded
 from zibaldone.find.candidates import Candidates, Wanted, gather, joined
+from zibaldone.find.evidence import DOCUMENTS_LOOKED_AT, asked_terms, document_score
 from zibaldone.find.fusion import Fused, weighted_scores, with_bonus
 from zibaldone.find.judge import Judge, judge
 from zibaldone.find.meaning import Meaning
@@ -34,6 +35,8 @@ class DocumentHit:
     score: float
     relevance: Relevance
     chunks: list[ChunkView]
+    score_last: float = 0.0
+    """Of the last of these chunks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,11 @@ def search_documents(
     )
     ranked = with_bonus(fused, candidates.quoting, candidates.quoting_bonus)
     judged = judge(reader, wanted.query, meaning, candidates)
-    hits = _by_document(reader, ranked, document_of, judged, limit)
+    looked_at = max(limit, DOCUMENTS_LOOKED_AT)
+    hits = _by_document(reader, ranked, document_of, judged, looked_at)
+    if candidates.quoting_rank != "first":
+        hits = _by_evidence(hits, wanted.query)
+    hits = hits[:limit]
     return DocumentHits(
         hits,
         quoting=candidates.quoting_rank,
@@ -140,6 +147,16 @@ def _by_document(
             chunks[0].score,
             judged.relevance(keys_of[document_id]),
             [views[chunk.chunk_key] for chunk in chunks],
+            chunks[-1].score,
         )
         for document_id, chunks in best.items()
     ]
+
+
+def _by_evidence(hits: Sequence[DocumentHit], query: Query) -> list[DocumentHit]:
+    """The first hits in the order of all that speaks for them; the others follow."""
+    asked = asked_terms(query)
+    first, others = hits[:DOCUMENTS_LOOKED_AT], hits[DOCUMENTS_LOOKED_AT:]
+    scores = [document_score(hit.score, hit.score_last, hit.chunks, asked) for hit in first]
+    order = sorted(range(len(first)), key=lambda place: -scores[place])
+    return [*(replace(first[place], score=min(1.0, scores[place])) for place in order), *others]

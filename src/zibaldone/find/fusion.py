@@ -60,7 +60,8 @@ def weighted_scores(
     """
     word_rank, near_rank = _ranks(lexical), _ranks(vector)
     keys = word_rank.keys() | near_rank.keys()
-    words = _scaled(word_scores, keys)
+    # What the keyword search did not score holds next to none of the words.
+    words = _scaled({key: word_scores.get(key, 0.0) for key in keys} if word_scores else {}, keys)
     # A chunk whose vector is not there yet is judged by its words alone.
     meaning = {**words, **_scaled(similarities, keys & similarities.keys())}
     return _sorted(

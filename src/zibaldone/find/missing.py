@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-Part = Literal["keywords", "vectors", "quotations"]
+Part = Literal["keywords", "vectors", "quotations", "reranker"]
 
 _INSTEAD: dict[Part, str] = {
     "keywords": "found by meaning only",
     "vectors": "keywords only",
     "quotations": "only their words were looked for",
+    "reranker": "the order is that of the search alone",
 }
 
 

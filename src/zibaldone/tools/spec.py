@@ -14,6 +14,7 @@ from zibaldone.access.turns import TaskTurns, Turns
 from zibaldone.consult.turn import Consulting
 from zibaldone.embed.watched import Watched
 from zibaldone.find.query_vector import QueryVectors
+from zibaldone.find.rerank import Reranking
 from zibaldone.index.worker import IndexWorker
 from zibaldone.ingest.convert import Converter
 from zibaldone.ingest.fetch import Fetcher
@@ -83,6 +84,8 @@ class Runtime:
     preparation: Preparation
     embedder: Watched | None = None
     """None where there is no embedding model: keyword search only."""
+    reranking: Reranking | None = None
+    """Decides the order of the best hits; None where there is no reranker."""
     index: IndexWorker | None = None
     """Keeps vectors in step; None where there is no embedding model."""
     vector_feed: VectorFeed | None = None

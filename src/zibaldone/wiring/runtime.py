@@ -8,10 +8,12 @@ from collections.abc import Mapping
 
 from zibaldone.consult.job import CONSULT, consult_kind
 from zibaldone.embed.open import EmbedderSettings, open_embedder
-from zibaldone.embed.port import Embedder
+from zibaldone.embed.port import Embedder, Reranker
+from zibaldone.embed.remote_reranker import RerankerSettings, open_reranker
 from zibaldone.embed.watched import Watched
 from zibaldone.errors import ConfigurationError
 from zibaldone.find.query_vector import QueryVectors
+from zibaldone.find.rerank import Reranking
 from zibaldone.index.reindex_job import REINDEX, reindex_kind, reindex_schedule
 from zibaldone.index.worker import IndexWorker
 from zibaldone.ingest.convert import Converter
@@ -19,6 +21,7 @@ from zibaldone.ingest.fetch import Fetcher
 from zibaldone.jobs.runner import JobRunner
 from zibaldone.keep.pulled import PulledDocuments
 from zibaldone.keep.writing import Preparation
+from zibaldone.limits import SEARCH_LIMIT_MAX
 from zibaldone.memory.job import extract_kind
 from zibaldone.model.assistant import Assistant, read_assistants
 from zibaldone.model.job import EXTRACT
@@ -39,6 +42,7 @@ def build_runtime(settings: Settings) -> Runtime:
     reader = memory_assistant(settings.memory_assistant, assistants)
     chosen = chosen_embedder(settings)
     embedder = None if chosen is None else Watched(chosen)
+    reranking = build_reranking(settings)
     url = store_url(settings.data, settings.store)
     store = open_store(url, limits, read_url=settings.read_store)
     vector_feed = None
@@ -71,6 +75,7 @@ def build_runtime(settings: Settings) -> Runtime:
         store=store,
         limits=limits,
         query_vectors=QueryVectors(embedder),
+        reranking=reranking,
         preparation=preparation,
         embedder=embedder,
         index=index,
@@ -122,6 +127,29 @@ def log_model(settings: Settings, runtime: Runtime) -> None:
             "no embedding model is installed: search uses keywords only. "
             "To install one: zibaldone model install"
         )
+
+
+def chosen_reranker(settings: Settings) -> Reranker | None:
+    return open_reranker(
+        RerankerSettings(
+            url=settings.reranker,
+            model=settings.reranker_model,
+            dialect=settings.reranker_dialect,
+            api_key=settings.reranker_api_key,
+        )
+    )
+
+
+def build_reranking(settings: Settings) -> Reranking | None:
+    reranker = chosen_reranker(settings)
+    if reranker is None:
+        return None
+    limits = settings.limits
+    return Reranking(
+        reranker,
+        seconds_max=limits.rerank_seconds_max,
+        candidates_max=min(limits.rerank_candidates_max, SEARCH_LIMIT_MAX),
+    )
 
 
 def chosen_embedder(settings: Settings) -> Embedder | None:

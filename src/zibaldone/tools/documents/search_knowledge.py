@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from dataclasses import replace
 from typing import NotRequired
 
 import orjson
@@ -14,8 +15,9 @@ from zibaldone.errors import InvalidArgument
 from zibaldone.find.documents import DocumentHits, search_documents
 from zibaldone.find.judge import WEAK_NOTE
 from zibaldone.find.meaning import meaning_of
-from zibaldone.find.missing import Missing, notes_of, parts_of
+from zibaldone.find.missing import notes_of, parts_of
 from zibaldone.find.parse import checked_query, query_notes
+from zibaldone.find.parse import meant as meant_text
 from zibaldone.find.render import ShownHit, render_hits
 from zibaldone.limits import (
     FILTER_VALUES_MAX,
@@ -63,17 +65,28 @@ async def handle(call: Call, given: SearchKnowledge) -> Hits:
     query_vectors = call.runtime.query_vectors
     meant = await meaning_of(query_vectors, given.query, query)
 
-    def search(reader: Reader) -> Hits:
-        hits = search_documents(reader, query, where, meant.meaning, limit=given.limit)
-        missing = (*meant.missing, *hits.missing)
-        notes = [*notes_of(missing), *_index_notes(reader, query_vectors.embedder)]
-        notes += query_notes(query, hits.quoting)
-        if hits.is_weak and hits.hits:
-            notes.append(WEAK_NOTE)
-        # Here too: to find the words in what is shown takes as long as the search.
-        return _answer(hits, query, given.limit, missing, notes)
+    def find(reader: Reader, limit: int) -> tuple[DocumentHits, list[str]]:
+        hits = search_documents(reader, query, where, meant.meaning, limit=limit)
+        hits = replace(hits, missing=(*meant.missing, *hits.missing))
+        return hits, _index_notes(reader, query_vectors.embedder)
 
-    return await call.runtime.store.read(call.principal.tenant, search)
+    def search(reader: Reader) -> Hits:
+        hits, notes = find(reader, given.limit)
+        # Here too: to find the words in what is shown takes as long as the search.
+        return _answer(hits, query, given.limit, notes)
+
+    store, tenant, reranking = call.runtime.store, call.principal.tenant, call.runtime.reranking
+    if reranking is None:
+        return await store.read(tenant, search)
+    limit = max(given.limit, reranking.candidates_max)
+    hits, notes = await store.read(tenant, lambda reader: find(reader, limit))
+    if hits.quoting != "first":  # what holds a quotation stays first
+        reordered = await reranking.reorder(meant_text(given.query, query), hits.hits)
+        missing = (*hits.missing, *reordered.missing)
+        hits = replace(hits, hits=reordered.hits, missing=missing)
+    is_cut = hits.is_cut and len(hits.hits) < given.limit
+    hits = replace(hits, hits=hits.hits[: given.limit], is_cut=is_cut)
+    return await asyncio.to_thread(_answer, hits, query, given.limit, notes)
 
 
 def _tags(given: list[str]) -> tuple[str, ...] | None:
@@ -97,9 +110,11 @@ def _index_notes(reader: Reader, embedder: Embedder | None) -> list[str]:
     return notes
 
 
-def _answer(
-    hits: DocumentHits, query: Query, limit: int, missing: Sequence[Missing], notes: list[str]
-) -> Hits:
+def _answer(hits: DocumentHits, query: Query, limit: int, index_notes: list[str]) -> Hits:
+    missing = hits.missing
+    notes = [*notes_of(missing), *index_notes, *query_notes(query, hits.quoting)]
+    if hits.is_weak and hits.hits:
+        notes.append(WEAK_NOTE)
     answer: Hits = {"results": [], "count": len(hits.hits), "truncated": False}
     if missing:
         answer["left_out"] = parts_of(missing)
