@@ -33,7 +33,7 @@ serve: $(SERVING)
 	$(BIN)/zibaldone serve
 
 test: setup
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --acceptance
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --acceptance
 
 check: setup
 	$(BIN)/ruff format --check .

@@ -556,6 +556,9 @@ TRANSFER_ROWS = 2_000
 TRANSFER_BYTES = 8 * MIB
 """The same in bytes, unless one row is larger."""
 
+BACKUP_SECONDS_MAX = 6 * 3_600.0
+"""How long a backup of a PostgreSQL database may read on its snapshot."""
+
 CANARY_CONSUMED_SECONDS_MAX = 2.0
 """Canary, C3: until a write is taken up."""
 

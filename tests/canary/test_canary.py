@@ -229,6 +229,7 @@ class TestNothingToCheck:
         assert cli.json("get", "waiting")["vector_status"] == "pending"
 
 
+@pytest.mark.engine("sqlite", reason="it waits half a minute for a model, whatever the store")
 def test_a_failed_check_is_told_and_nothing_stays(tmp_path: Path, cli: Commands) -> None:
     """The model hangs, so no vector is ever made."""
     with EmbeddingServer() as model:

@@ -36,7 +36,11 @@ class Repeating:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    async def upkeep(self, work: Callable[[Upkeep], T], *, write: bool = True) -> T:
+    async def upkeep(
+        self, work: Callable[[Upkeep], T], *, write: bool = True, seconds_max: float | None = None
+    ) -> T:
+        assert seconds_max is None
+
         def run_and_undo(upkeep: Upkeep) -> None:
             work(upkeep)
             raise Rolled
@@ -57,7 +61,11 @@ class FailingCommit:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    async def upkeep(self, work: Callable[[Upkeep], T], *, write: bool = True) -> T:
+    async def upkeep(
+        self, work: Callable[[Upkeep], T], *, write: bool = True, seconds_max: float | None = None
+    ) -> T:
+        assert seconds_max is None
+
         def run_and_fail(upkeep: Upkeep) -> T:
             work(upkeep)
             raise StorageFull("There is no room for the commit.")

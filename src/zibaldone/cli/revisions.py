@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import click
 
 from zibaldone.cli import context
+from zibaldone.cli.backups import restore_backup
 from zibaldone.cli.documents import echo_written, if_revision_option, revision_type
 from zibaldone.limits import HISTORY_LIMIT_DEFAULT, HISTORY_LIMIT_MAX
 
@@ -101,17 +103,39 @@ def _echo_revisions(answer: context.Answer) -> None:
 
 
 @click.command()
-@click.argument("path")
-@click.argument("revision", type=revision_type)
+@click.argument("path", metavar="PATH|FILE")
+@click.argument("revision", type=revision_type, required=False)
 @if_revision_option
+@click.option(
+    "--force", is_flag=True, help="A backup: replace a store that holds data; it is kept."
+)
 @context.json_option
 @click.pass_obj
 def restore(
-    options: context.Options, path: str, revision: int, if_revision: int | None, as_json: bool
+    options: context.Options,
+    path: str,
+    revision: int | None,
+    if_revision: int | None,
+    force: bool,
+    as_json: bool,
 ) -> None:
-    """Restore an earlier REVISION of the document at PATH.
+    """Restore a backup, or a REVISION of the document at PATH.
 
-    It is written as a new revision. A deleted document comes back.
+    \b
+    zibaldone restore PATH REVISION   an earlier revision of one document
+    zibaldone restore FILE            everything, from a file that `zibaldone backup` wrote
+
+    A revision is written as a new one. A deleted document comes back.
+
+    A backup is checked first, and the server must not run. A store that holds data is replaced with
+    --force only, and kept beside it.
     """
+    if revision is None:
+        if if_revision is not None:
+            raise click.UsageError("--if-revision needs a REVISION.")
+        restore_backup(options, Path(path), force=force, as_json=as_json)
+        return
+    if force:
+        raise click.UsageError("--force is for a backup, without a REVISION.")
     arguments = {"path": path, "revision": revision, "last_known_revision": if_revision}
     echo_written(context.run_tool(options, "restore_document", arguments), as_json)

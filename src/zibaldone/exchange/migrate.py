@@ -64,7 +64,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class _Page:
+class Page:
     rows: Sequence[Row]
     titles: dict[int, str]
     """Of the documents, if the rows are chunks."""
@@ -76,10 +76,11 @@ class Migration:
         self._destination = destination
         self.is_resumed = False
 
-    async def begin(self, *, restart: bool = False) -> int:
+    async def begin(self, *, restart: bool = False, replace: bool = False) -> int:
         """Make sure that it can be done; how many rows are still to be copied.
 
-        `restart`: forget what an earlier migration brought into the destination.
+        `restart`: forget what an earlier migration brought into the destination. `replace`: and
+        whatever else it holds.
         """
         if self._source.description == self._destination.description:
             raise Conflict("The source and the destination are the same store.")
@@ -89,7 +90,8 @@ class Migration:
         origin = {"store": self._source.description, "sequences": sequences}
         notes = await self._destination.upkeep(lambda work: work.transfer.notes(), write=False)
         if notes is None:
-            await self._require_empty()
+            if not replace:
+                await self._require_empty()
         elif not restart:
             self._require_same(notes[_ORIGIN], origin)
             self.is_resumed = True
@@ -131,8 +133,8 @@ class Migration:
         reports = []
         for table in TABLES:
             ours, theirs = await asyncio.gather(
-                self._digest(self._source, table, advance),
-                self._digest(self._destination, table, advance),
+                digest_of(self._source, table, advance),
+                digest_of(self._destination, table, advance),
             )
             if (ours.rows, ours.hex) != (theirs.rows, theirs.hex):
                 raise _changed(
@@ -152,13 +154,22 @@ class Migration:
                 "every process that uses it; one that was killed counts as running for a minute."
             )
 
-    async def _require_empty(self) -> None:
+    async def is_occupied(self) -> bool:
+        """Whether the destination holds anything but what an unfinished migration brought."""
+        notes = await self._destination.upkeep(lambda work: work.transfer.notes(), write=False)
+        return notes is None and bool(await self._held())
+
+    async def _held(self) -> list[str]:
         counts = await self._destination.upkeep(
             lambda work: {table.name: work.transfer.count(table) for table in TABLES}, write=False
         )
         held = [f"{counts[name]} {what}" for name, what in _HELD.items() if counts[name]]
         if counts["sources"] > 1:
             held.append(f"{counts['sources']} sources")
+        return held
+
+    async def _require_empty(self) -> None:
+        held = await self._held()
         if held:
             raise Conflict(
                 f"{_capital(self._destination.description)} is not empty: it holds "
@@ -181,24 +192,17 @@ class Migration:
         if notes is not None and notes[_ORIGIN]["sequences"] != sequences:
             raise _changed() from problem
 
-    async def _page(self, table: Table, after: Key | None) -> _Page:
-        def read(work: Upkeep) -> _Page:
-            rows = _read(work, table, after)
-            if table is not CHUNKS:
-                return _Page(rows, {})
-            place = table.names.index("document_key")
-            return _Page(rows, work.transfer.titles({row[place] for row in rows}))
+    async def _page(self, table: Table, after: Key | None) -> Page:
+        return await self._source.upkeep(lambda work: page_of(work, table, after), write=False)
 
-        return await self._source.upkeep(read, write=False)
-
-    async def _store(self, table: Table, page: _Page, progress: Progress) -> Progress:
+    async def _store(self, table: Table, page: Page, progress: Progress) -> Progress:
         rows = page.rows
         done = Progress(
             after=table.key_of(rows[-1]) if rows else progress.after,
             rows=progress.rows + len(rows),
             done=not rows,
         )
-        terms = await asyncio.to_thread(_terms, page) if table is CHUNKS else None
+        terms = await asyncio.to_thread(terms_of, page) if table is CHUNKS else None
 
         def store(work: Upkeep) -> None:
             notes = work.transfer.notes() or {}
@@ -218,24 +222,34 @@ class Migration:
                 return
             await asyncio.sleep(_SETTLE_PAUSE_SECONDS)
 
-    async def _digest(self, store: Store, table: Table, advance: Advance) -> Digest:
-        digest = Digest(table)
-        after: Key | None = None
-        while True:
-            start = after
-            rows = await store.upkeep(lambda work: _read(work, table, start), write=False)  # noqa: B023
-            if not rows:
-                return digest
-            await asyncio.to_thread(digest.add, rows)
-            after = table.key_of(rows[-1])
-            advance(len(rows))
+
+async def digest_of(store: Store, table: Table, advance: Advance) -> Digest:
+    digest = Digest(table)
+    after: Key | None = None
+    while True:
+        start = after
+        rows = await store.upkeep(lambda work: _read(work, table, start), write=False)  # noqa: B023
+        if not rows:
+            return digest
+        await asyncio.to_thread(digest.add, rows)
+        after = table.key_of(rows[-1])
+        advance(len(rows))
+
+
+def page_of(work: Upkeep, table: Table, after: Key | None) -> Page:
+    """The next rows of a table; none: that was the last."""
+    rows = _read(work, table, after)
+    if table is not CHUNKS:
+        return Page(rows, {})
+    place = table.names.index("document_key")
+    return Page(rows, work.transfer.titles({row[place] for row in rows}))
 
 
 def _read(work: Upkeep, table: Table, after: Key | None) -> list[Row]:
     return work.transfer.read(table, after, rows_max=TRANSFER_ROWS, bytes_max=TRANSFER_BYTES)
 
 
-def _terms(page: _Page) -> dict[int, ChunkTerms]:
+def terms_of(page: Page) -> dict[int, ChunkTerms]:
     """What the keyword index holds of each chunk, by its key."""
     places = [CHUNKS.names.index(name) for name in ("chunk_key", "document_key", "heading", "body")]
     titles = {key: index_terms(title) for key, title in page.titles.items()}

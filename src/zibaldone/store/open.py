@@ -98,6 +98,22 @@ def severable(url: str) -> tuple[str, Callable[[], int]]:
     return url, lambda: 0
 
 
+def sqlite_path(url: str) -> Path | None:
+    """The file of a store of the embedded engine; None: it is of another."""
+    return None if _is_postgres(url) else _sqlite_path(url)
+
+
+def other_connections(url: str) -> int:
+    """How many connections other processes of Zibaldone have to a PostgreSQL database.
+
+    Behind a pooler that cannot be known: 0.
+    """
+    from zibaldone.store.postgres.address import Address
+    from zibaldone.store.postgres.others import connections
+
+    return connections(Address.parse(url))
+
+
 def _no_replica() -> ConfigurationError:
     return ConfigurationError(
         "read_store: only a PostgreSQL database has replicas. Give postgresql:// URLs for store "

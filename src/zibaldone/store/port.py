@@ -972,11 +972,14 @@ class Store(Protocol):
         """
         ...
 
-    async def upkeep(self, work: Callable[[Upkeep], T], *, write: bool = True) -> T:
+    async def upkeep(
+        self, work: Callable[[Upkeep], T], *, write: bool = True, seconds_max: float | None = None
+    ) -> T:
         """Background work across namespaces, atomic like `write` and under the same rules.
 
-        `write=False` only looks, on a snapshot, and locks nothing; it may take a minute, then it
-        raises DeadlineExceeded. Calls that change something are not made in it.
+        `write=False` only looks, on a snapshot, and locks nothing; it may take a minute, or
+        `seconds_max`, then it raises DeadlineExceeded. Calls that change something are not made in
+        it.
         """
         ...
 

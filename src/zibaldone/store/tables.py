@@ -256,5 +256,5 @@ def half_filled(description: str) -> ConfigurationError:
     """What opening such a store raises, unless it is to go on with it."""
     return ConfigurationError(
         f"{description[0].upper()}{description[1:]} is being filled by 'zibaldone migrate' and is "
-        "not complete. Run that command again to finish it."
+        "not complete. Run that command again to finish it, or 'zibaldone restore' if it was that."
     )

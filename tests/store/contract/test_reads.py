@@ -14,6 +14,8 @@ from tests.store.kept import EVERYTHING, Kept
 from zibaldone.errors import DeadlineExceeded, StorageUnavailable
 from zibaldone.model.query import Query
 from zibaldone.store.port import Reader
+from zibaldone.store.tables import BY_NAME
+from zibaldone.store.upkeep import Upkeep
 from zibaldone.text.query import parse_query
 
 T = TypeVar("T")
@@ -202,3 +204,29 @@ def test_a_sound_store_is_found_sound(kept: Kept) -> None:
         check = asyncio.run(kept.store.check(thorough=thorough))
         assert (check.ok, check.problems) == (True, ())
         assert check.engine
+
+
+def test_upkeep_that_looks_for_long_sees_one_state_and_ends_in_time(kept: Kept) -> None:
+    kept.create("a", "words")
+
+    async def look() -> list[int]:
+        loop = asyncio.get_running_loop()
+
+        def count_twice(work: Upkeep) -> list[int]:
+            before = work.transfer.count(BY_NAME["documents"])
+            added = kept.store.upkeep(lambda other: other.models.id("new", 3, 1))
+            asyncio.run_coroutine_threadsafe(added, loop).result(20)
+            return [before, work.transfer.count(BY_NAME["models"])]
+
+        return await kept.store.upkeep(count_twice, write=False, seconds_max=600)
+
+    documents, models = asyncio.run(look())
+    assert (documents, models) == (1, 0)
+    assert kept.upkeep(lambda work: work.transfer.count(BY_NAME["models"]), write=False) == 1
+
+    def endless(work: Upkeep) -> None:
+        while True:
+            work.transfer.count(BY_NAME["documents"])
+
+    with pytest.raises(DeadlineExceeded):
+        asyncio.run(kept.store.upkeep(endless, write=False, seconds_max=0.1))

@@ -188,13 +188,21 @@ class PostgresStore:
             to_the_end=True,
         )
 
-    async def upkeep(self, work: Callable[[UpkeepPort], T], *, write: bool = True) -> T:
+    async def upkeep(
+        self,
+        work: Callable[[UpkeepPort], T],
+        *,
+        write: bool = True,
+        seconds_max: float | None = None,
+    ) -> T:
         if write:
             return await self._writers.run(
                 lambda transaction: work(Upkeep(transaction)), scopes.OF_UPKEEP, to_the_end=False
             )
         return await self._readers.run(
-            lambda transaction: work(Upkeep(transaction)), scopes.OF_UPKEEP, _SWEEP_SECONDS_MAX
+            lambda transaction: work(Upkeep(transaction)),
+            scopes.OF_UPKEEP,
+            _SWEEP_SECONDS_MAX if seconds_max is None else seconds_max,
         )
 
     def _complete(self, transaction: Transaction) -> None:

@@ -132,8 +132,10 @@ class MirroredStore:
     async def probe(self, work: Callable[[Upkeep], T]) -> ProbeResult[T]:
         return await self._own.probe(work)
 
-    async def upkeep(self, work: Callable[[Upkeep], T], *, write: bool = True) -> T:
-        return await self._own.upkeep(work, write=write)
+    async def upkeep(
+        self, work: Callable[[Upkeep], T], *, write: bool = True, seconds_max: float | None = None
+    ) -> T:
+        return await self._own.upkeep(work, write=write, seconds_max=seconds_max)
 
     async def prepare_model(self, identity: str) -> None:
         await self._own.prepare_model(identity)

@@ -41,7 +41,7 @@ def prepare(path: Path, wait_seconds_max: float, *, for_transfer: bool = False) 
     with file_errors(path):
         _make_folder(path.parent)
         _refuse_unwritable(path)
-        _refuse_other_file(path)
+        refuse_other_file(path)
     connection = Connection(path, wait_seconds_max=wait_seconds_max, create=True)
     try:
         with connection.translated():
@@ -74,7 +74,7 @@ def _refuse_unwritable(path: Path) -> None:
             raise StorageReadOnly(f"{place} cannot be read and written by this user.")
 
 
-def _refuse_other_file(path: Path) -> None:
+def refuse_other_file(path: Path) -> None:
     """Look at the header without SQLite: merely opening another program's file could change it."""
     if not path.exists() or path.with_name(path.name + "-journal").exists():
         return  # a journal: the making of the file was cut short, SQLite knows what to do

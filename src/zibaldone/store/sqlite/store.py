@@ -197,12 +197,19 @@ class SqliteStore:
         )
         return await outcome_of(submitted)
 
-    async def upkeep(self, work: Callable[[UpkeepPort], T], *, write: bool = True) -> T:
+    async def upkeep(
+        self,
+        work: Callable[[UpkeepPort], T],
+        *,
+        write: bool = True,
+        seconds_max: float | None = None,
+    ) -> T:
         if write:
             submitted = self._writer.submit(lambda raw: work(Upkeep(raw)))
             return await asyncio.wrap_future(submitted)
+        seconds = _SWEEP_SECONDS_MAX if seconds_max is None else seconds_max
         return await self._readers.run(
-            lambda connection: connection.read(lambda raw: work(Upkeep(raw)), _SWEEP_SECONDS_MAX)
+            lambda connection: connection.read(lambda raw: work(Upkeep(raw)), seconds)
         )
 
     async def probe(self, work: Callable[[UpkeepPort], T]) -> ProbeResult[T]:
