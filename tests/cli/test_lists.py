@@ -103,3 +103,17 @@ def test_a_long_history_is_paged_through(cli: Commands) -> None:
     every = cli.json("history", "a", "--all")
     assert [one["revision"] for one in every["revisions"]] == [6, 5, 4, 3, 2, 1]
     assert every["next_before"] is None
+
+
+def test_ls_recent(cli: Commands) -> None:
+    for name in ("b", "a", "c"):
+        cli.ok("put", name, "-", stdin=f"text of {name}")
+    cli.ok("patch", "b", "--old", "text", "--new", "words")
+    lines = cli.ok("ls", "--recent").splitlines()
+    assert [line.split()[1] for line in lines] == ["b", "c", "a"]
+    listed = cli.json("ls", "--recent", "--limit", "2")
+    assert [item["document_id"] for item in listed["items"]] == ["b", "c"]
+    assert lines[0].startswith(listed["items"][0]["updated_at"][:19])
+    since = listed["items"][1]["updated_at"]
+    assert [line.split()[1] for line in cli.ok("ls", "--since", since).splitlines()] == ["b", "c"]
+    assert cli("ls", "--since", "lately").exit_code == 3

@@ -36,7 +36,7 @@ EVERYWHERE = "common"
 TAGS = ("mysql", "json", "Python", "c++")
 SOURCES = {"kb": 1, "stack_posts": 21, "docs_disabled": 22}
 MODES = ("fuse", "fts_then_vec", "convex")
-IDS = {"chunk_id", "doc_id", "source_id", "source_name", "relevance"}
+IDS = {"chunk_id", "doc_id", "source_id", "source_name", "relevance", "updated_at"}
 """Keys of every hit."""
 SEARCHES = ("rag.search_fts", "rag.search_vector", "rag.search_hybrid")
 _FIRST_DAY = datetime(2024, 1, 1, tzinfo=UTC)

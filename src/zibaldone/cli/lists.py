@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import click
@@ -31,6 +32,8 @@ _MODEL_LOADS_SECONDS_MAX = 10.0
 @click.option("--all", "show_all", is_flag=True, help="List all.")
 @click.option("--cursor", help="Continue from next_cursor of --json.")
 @click.option("--long", "is_long", is_flag=True, help="Add revision, title and tags.")
+@click.option("--recent", "is_recent", is_flag=True, help="Newest first, with the time.")
+@click.option("--since", metavar="DATE", help="Only what was written then or later; newest first.")
 @context.json_option
 @click.pass_obj
 def ls(
@@ -40,17 +43,22 @@ def ls(
     show_all: bool,
     cursor: str | None,
     is_long: bool,
+    is_recent: bool,
+    since: str | None,
     as_json: bool,
 ) -> None:
     """List documents whose path starts with PREFIX.
 
-    Paths are sorted by their UTF-8 bytes.
+    Paths are sorted by their UTF-8 bytes; with --recent or --since, by the time of the last write.
     """
+    order: dict[str, Any] = {}
+    if is_recent or since is not None:
+        order = {"sort": "recent", "updated_after": since}
     count, next_cursor = 0, None
     # Printed with the first page, so that an error is printed alone.
     opening = '{\n  "items": ['
     with context.opened(options) as session:
-        for page in pages(session, prefix, None if show_all else limit, cursor):
+        for page in pages(session, prefix, None if show_all else limit, cursor, order):
             if as_json:
                 click.echo(opening, nl=False)
                 _echo_json_items(page["items"], is_first=count == 0)
@@ -67,13 +75,17 @@ def ls(
 
 
 def pages(
-    session: context.Session, prefix: str, limit: int | None, cursor: str | None = None
+    session: context.Session,
+    prefix: str,
+    limit: int | None,
+    cursor: str | None = None,
+    order: Mapping[str, Any] = MappingProxyType({}),
 ) -> Iterator[context.Answer]:
     """Pages of the list, until its end or until `limit` items."""
     left = limit
     while left is None or left > 0:
         size = LIST_LIMIT_MAX if left is None else min(left, LIST_LIMIT_MAX)
-        arguments: dict[str, Any] = {"prefix": prefix, "limit": size, "cursor": cursor}
+        arguments: dict[str, Any] = {"prefix": prefix, "limit": size, "cursor": cursor, **order}
         page = session.call("list_documents", arguments)
         yield page
         cursor = page.get("next_cursor")
@@ -86,11 +98,11 @@ def pages(
 def _echo_items(items: list[dict[str, Any]], is_long: bool) -> None:
     if not is_long:
         for item in items:
-            click.echo(item["document_id"])
+            click.echo(_time(item) + item["document_id"])
         return
     rows = [
         (
-            item["document_id"],
+            _time(item) + item["document_id"],
             str(item["revision"]),
             context.printable(item["title"]),
             context.printable(", ".join(item["tags"])),
@@ -98,6 +110,11 @@ def _echo_items(items: list[dict[str, Any]], is_long: bool) -> None:
         for item in items
     ]
     context.echo_table(rows, right=frozenset({1}))
+
+
+def _time(item: dict[str, Any]) -> str:
+    """When an item of a list by time was written, to the second, in UTC."""
+    return f"{item['updated_at'][:19]}Z  " if "updated_at" in item else ""
 
 
 def _echo_json_items(items: list[dict[str, Any]], *, is_first: bool) -> None:

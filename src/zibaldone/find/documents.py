@@ -14,7 +14,7 @@ from zibaldone.find.meaning import Meaning
 from zibaldone.find.missing import Missing
 from zibaldone.find.parse import QuotingRank
 from zibaldone.find.rarest import with_rarest
-from zibaldone.find.relevance import Relevance, is_weak
+from zibaldone.find.relevance import RELEVANT_MIN, Relevance, is_weak
 from zibaldone.find.share import vector_share
 from zibaldone.model.chunk import ChunkView
 from zibaldone.model.query import Filter, Query
@@ -86,6 +86,13 @@ def search_documents(
         missing=candidates.missing,
         is_cut=len(hits) < limit and is_full,
     )
+
+
+def newest_first(matches: DocumentHits, limit: int) -> DocumentHits:
+    """Of the good ones, or of all if none is, those that were written last."""
+    good = [hit for hit in matches.hits if hit.relevance.value >= RELEVANT_MIN] or matches.hits
+    newest = sorted(good, key=lambda hit: -hit.chunks[0].updated_at_us)  # stable: else best first
+    return replace(matches, hits=newest[:limit])
 
 
 def _gathered(

@@ -11,6 +11,7 @@ from typing_extensions import TypedDict
 from zibaldone.find.documents import DocumentHit
 from zibaldone.limits import HIT_LABEL_CHARS_MAX, SNIPPET_CHARS_MAX
 from zibaldone.model.chunk import ChunkView
+from zibaldone.model.instant import to_iso
 from zibaldone.model.query import Query
 from zibaldone.text.snippet import Match, cut, matches, spans
 
@@ -36,6 +37,7 @@ class ShownHit(TypedDict):
     """Ranks the hits of this answer."""
     relevance: float
     """From 0 to 1; compares across answers."""
+    updated_at: str
     passages: list[ShownChunk]
 
 
@@ -67,6 +69,7 @@ def _render_hit(
         "title": _label(first.title),
         "score": round(hit.score, 4),
         "relevance": round(hit.relevance.value, 3),
+        "updated_at": to_iso(first.updated_at_us),
         "passages": [
             _render_chunk(chunk, words, chars_max)
             for chunk, words, chars_max in zip(hit.chunks, places, view, strict=False)

@@ -18,12 +18,15 @@ from zibaldone.limits import (
     READ_CUT_CHARS,
     READ_LINES_MAX,
 )
-from zibaldone.model.document import DocumentFields, DocumentPart, FolderCount
+from zibaldone.model.document import DocumentFields, DocumentPart, FolderCount, RecentHead
+from zibaldone.model.instant import to_iso
 from zibaldone.model.value import value
 from zibaldone.store.port import Listing, Reader
 
 _UTF8_BYTES_MAX = 4
 """Of one character."""
+
+_TIME_MAX = 2**62
 
 _BLOCK_CHARS = 4_096
 """In which line ends are counted at once."""
@@ -162,6 +165,69 @@ def list_page(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Period:
+    """When a document was written last."""
+
+    since_us: int | None = None
+    until_us: int | None = None
+    """Before this."""
+
+
+def list_recent(
+    reader: Reader,
+    prefix: str,
+    period: Period,
+    *,
+    limit: int,
+    offset: int,
+    cursor: str | None,
+    bytes_max: int,
+) -> Page:
+    """The newest first, each with its time."""
+    heads = reader.documents.recent(
+        prefix,
+        since_us=period.since_us,
+        until_us=period.until_us,
+        before=None if cursor is None else _read_recent_cursor(cursor, prefix),
+        offset=offset,
+        limit=limit + 1,
+    )
+    items: list[bytes] = []
+    left_bytes = bytes_max
+    for head in heads[:limit]:
+        items.append(orjson.dumps(_recent_item(head)))
+        left_bytes -= len(items[-1]) + 1
+        if left_bytes < 0:
+            items.pop()
+            break
+    count = len(items)
+    if heads and not count:
+        raise _nothing_fits(bytes_max)
+    has_more = len(heads) > count
+    next_offset = offset + count if has_more and cursor is None else None
+    beyond = next_offset is not None and next_offset > LIST_OFFSET_MAX
+    last = heads[count - 1] if count else None
+    return Page(
+        f"[{b','.join(items).decode()}]",
+        count,
+        truncated=beyond or count < min(limit, len(heads)),
+        next_offset=None if beyond else next_offset,
+        next_cursor=_write_recent_cursor(prefix, last) if last and has_more else None,
+    )
+
+
+def _recent_item(head: RecentHead) -> dict[str, object]:
+    return {
+        "document_id": head.document_id,
+        "parent_id": head.parent_id,
+        "title": head.title,
+        "tags": head.tags,
+        "revision": head.revision,
+        "updated_at": to_iso(head.updated_at_us),
+    }
+
+
 @value
 class Level:
     """What is directly under a prefix."""
@@ -221,28 +287,63 @@ def _cut(listing: Listing, bytes_max: int) -> Listing:
             break
         kept += 1
     if kept == 0:
-        raise ResponseTooLarge(
-            f"Not even one item fits into {bytes_max} bytes.", bytes_max=bytes_max
-        )
+        raise _nothing_fits(bytes_max)
     return Listing(heads[:kept], has_more=listing.has_more or kept < len(heads))
 
 
+def _nothing_fits(bytes_max: int) -> ResponseTooLarge:
+    return ResponseTooLarge(f"Not even one item fits into {bytes_max} bytes.", bytes_max=bytes_max)
+
+
 def _write_cursor(prefix: str, last_id: str | None) -> str:
-    return base64.urlsafe_b64encode(orjson.dumps([prefix, last_id])).rstrip(b"=").decode()
+    return _encoded([prefix, last_id])
 
 
 def _read_cursor(cursor: str, prefix: str) -> str:
+    made_for, *rest = _decoded(cursor)
+    if len(rest) != 1 or not isinstance(rest[0], str):
+        raise _strange_cursor()
+    _require_prefix(made_for, prefix)
+    return rest[0]
+
+
+def _write_recent_cursor(prefix: str, last: RecentHead) -> str:
+    return _encoded([prefix, last.updated_at_us, last.document_id])
+
+
+def _read_recent_cursor(cursor: str, prefix: str) -> tuple[int, str]:
+    made_for, *rest = _decoded(cursor)
+    if len(rest) != 2 or type(rest[0]) is not int or not isinstance(rest[1], str):
+        raise _strange_cursor()
+    _require_prefix(made_for, prefix)
+    if not -_TIME_MAX < rest[0] < _TIME_MAX:
+        raise _strange_cursor()
+    return rest[0], rest[1]
+
+
+def _encoded(values: list[object]) -> str:
+    return base64.urlsafe_b64encode(orjson.dumps(values)).rstrip(b"=").decode()
+
+
+def _decoded(cursor: str) -> list[object]:
     try:
         if len(cursor) > CURSOR_CHARS_MAX:  # before it is decoded: it may hold any JSON
             raise ValueError
         padded = cursor.encode() + b"=" * (-len(cursor) % 4)
-        made_for, last_id = orjson.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
-        if not isinstance(last_id, str):
+        values = orjson.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+        if not isinstance(values, list) or not values:
             raise TypeError
     except (ValueError, TypeError, binascii.Error, UnicodeEncodeError):
-        raise InvalidArgument(
-            "The cursor is not one of ours; take it from next_cursor unchanged.", field="cursor"
-        ) from None
+        raise _strange_cursor() from None
+    return values
+
+
+def _require_prefix(made_for: object, prefix: str) -> None:
     if made_for != prefix:
         raise InvalidArgument("The cursor was made for another prefix.", field="cursor")
-    return last_id
+
+
+def _strange_cursor() -> InvalidArgument:
+    return InvalidArgument(
+        "The cursor is not one of ours; take it from next_cursor unchanged.", field="cursor"
+    )

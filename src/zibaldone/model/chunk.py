@@ -80,6 +80,8 @@ class ChunkView:
     source_name: str
     metadata: Mapping[str, Any]
     tags: tuple[str, ...]
+    updated_at_us: int
+    """When its document was written last."""
 
     @property
     def chunk_id(self) -> str:

@@ -95,6 +95,13 @@ class DocumentHead:
 
 
 @dataclass(frozen=True, slots=True)
+class RecentHead(DocumentHead):
+    """What a list by time shows."""
+
+    updated_at_us: int
+
+
+@dataclass(frozen=True, slots=True)
 class FolderCount:
     """A folder, and how many documents are in it and below."""
 

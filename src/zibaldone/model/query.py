@@ -75,6 +75,9 @@ class Filter:
     """`Facets.created_us` is this or later."""
     created_before_us: int | None = None
     """`Facets.created_us` is earlier than this."""
+    updated_after_us: int | None = None
+    """The document was written at this time or later; so with the next."""
+    updated_before_us: int | None = None
 
 
 NO_FILTER = Filter()

@@ -36,7 +36,7 @@ from zibaldone.tools.spec import AnyTool, Call
 
 _log = logging.getLogger("zibaldone.protocol")
 
-CONNECTOR_SCHEMA_VERSION = "2026-11-16.11"
+CONNECTOR_SCHEMA_VERSION = "2026-11-16.12"
 """Raised by hand when tools come, go or change their meaning; the hash follows by itself."""
 
 SERVER_INFO = {"name": "zibaldone", "title": "Zibaldone", "version": zibaldone.__version__}

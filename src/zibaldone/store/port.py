@@ -129,6 +129,7 @@ from zibaldone.model.document import (
     DocumentHead,
     DocumentPart,
     FolderCount,
+    RecentHead,
     Revision,
 )
 from zibaldone.model.facets import Facets
@@ -299,6 +300,25 @@ class DocumentReads(Protocol):
         self, prefix: str, *, after: str | None = None, limit: int
     ) -> list[DocumentHead]:
         """Like `heads`, of the documents that have no slash after the prefix."""
+        ...
+
+    def recent(
+        self,
+        prefix: str,
+        *,
+        since_us: int | None = None,
+        until_us: int | None = None,
+        before: tuple[int, str] | None = None,
+        offset: int = 0,
+        limit: int,
+    ) -> list[RecentHead]:
+        """Live documents under a prefix by the time they were written last, the newest first.
+
+        `since_us` and later, earlier than `until_us`. Those of the same time are in falling order
+        of their ids. `before`: only what comes after this time and id in that order; then `offset`
+        skips so many. It walks an index of times, which costs no more than the page where the
+        newest documents are under the prefix.
+        """
         ...
 
 

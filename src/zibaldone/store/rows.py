@@ -15,6 +15,7 @@ from zibaldone.model.document import (
     Document,
     DocumentHead,
     DocumentPart,
+    RecentHead,
     Revision,
 )
 from zibaldone.model.job import Schedule
@@ -36,7 +37,7 @@ Kinds = tuple[type | tuple[type, ...], ...]
 TEXT_OR_NONE = (str, NoneType)
 INT_OR_NONE = (int, NoneType)
 _HEAD: Kinds = (str, TEXT_OR_NONE, str, str, int)
-_VIEW: Kinds = (int, str, int, str, str, str, int, int, str, str, str)
+_VIEW: Kinds = (int, str, int, str, str, str, int, int, str, str, str, int)
 _SOURCE: Kinds = (int, str, str, str, int, str, int, int, int, INT_OR_NONE)
 _SOURCE_RECORD: Kinds = (int, str, str, str, int, str, INT_OR_NONE)
 _PULLED_RUN: Kinds = (int, int)
@@ -126,6 +127,11 @@ def head(row: Row) -> DocumentHead:
     return DocumentHead(row[0], row[1], row[2], tags(row[3]), row[4])
 
 
+def recent_head(row: Row) -> RecentHead:
+    require(row, (*_HEAD, int))
+    return RecentHead(row[0], row[1], row[2], tags(row[3]), row[4], row[5])
+
+
 def tags(stored: str) -> tuple[str, ...]:
     return () if stored == "[]" else tuple(loads(stored, list))
 
@@ -158,7 +164,8 @@ def unpack(stored: bytes) -> str:
 
 def chunk_view(row: Row) -> ChunkView:
     require(row, _VIEW)
-    key, document_id, index, title, heading, text, start, source_id, source, metadata, listed = row
+    key, document_id, index, title, heading, text, start, *of_document = row
+    source_id, source, metadata, listed, updated_at_us = of_document
     return ChunkView(
         chunk_key=key,
         document_id=document_id,
@@ -171,6 +178,7 @@ def chunk_view(row: Row) -> ChunkView:
         source_name=source,
         metadata=orjson.loads(metadata),
         tags=tags(listed),
+        updated_at_us=updated_at_us,
     )
 
 

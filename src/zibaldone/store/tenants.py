@@ -13,6 +13,8 @@ from zibaldone.text.normalize import prefix_end
 AFTER_EVERY_ID = "\U0010ffff" * DOCUMENT_ID_BYTES_MAX
 """An upper bound where a prefix has none: no id is as long."""
 
+_TIME_MAX = 2**62
+
 
 def tenant_values(tenant: Tenant) -> dict[str, Any]:
     """The tenant filter, as every statement about given ids takes it."""
@@ -38,6 +40,29 @@ def visible_range(tenant: Tenant, prefix: str) -> tuple[str, str | None] | None:
     if not (start.startswith(prefix) and start.startswith(tenant.prefix)):
         return None
     return start, prefix_end(start)
+
+
+def recent_values(
+    tenant: Tenant,
+    prefix: str,
+    since_us: int | None,
+    until_us: int | None,
+    before: tuple[int, str] | None,
+) -> dict[str, Any] | None:
+    """What a list by time takes; None where it has nothing to show."""
+    visible = visible_range(tenant, prefix)
+    if visible is None:
+        return None
+    until = (_TIME_MAX if until_us is None else until_us, "")  # no id is before the empty one
+    last_us, last_id = until if before is None else min(until, before)
+    return {
+        "namespace": tenant.namespace,
+        "start": visible[0],
+        "end": visible[1],
+        "since": -_TIME_MAX if since_us is None else since_us,
+        "until": last_us,
+        "last_id": last_id,
+    }
 
 
 def require_visible(tenant: Tenant, document: Document) -> None:

@@ -4,11 +4,28 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from zibaldone.find.missing import Part
+from zibaldone.model.instant import from_iso
 
 LeftOut = Annotated[
     list[Part],
     Field(description="Parts of the search that did not answer, or not in time; see note"),
 ]
+
+
+def _instant(text: str) -> str:
+    try:
+        from_iso(text)
+    except (ValueError, OverflowError):
+        raise ValueError("an ISO instant, e.g. 2025-01-01T00:00:00Z") from None
+    return text
+
+
+Instant = Annotated[str, AfterValidator(_instant)]
+"""ISO 8601, also the SQL form; no zone means UTC, no time the beginning of the day."""
+
+
+def instant_us(text: str | None) -> int | None:
+    return None if text is None else from_iso(text)

@@ -68,6 +68,9 @@ LOOKS: dict[str, Look] = {
     "documents.heads_here": lambda reader, _: reader.documents.heads_here(
         SECRET.rpartition("/")[0] + "/", limit=9
     ),
+    "documents.recent": lambda reader, _: [
+        head for head in reader.documents.recent("team/", limit=9) if head.document_id == SECRET
+    ],
     "revisions.page": lambda reader, secret: reader.revisions.page(secret, before=None, limit=9),
     "revisions.get": lambda reader, secret: reader.revisions.get(secret, 1),
     "lexical.search": lambda reader, _: reader.lexical.search(parse_query("giraffe"), limit=9),

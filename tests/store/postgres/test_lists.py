@@ -73,7 +73,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
     with tables.connection() as raw:
         made = raw.execute(
             "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'zibaldone' "
-            "AND tablename = 'documents' AND indexname IN ('documents_live')"
+            "AND tablename = 'documents' AND indexname IN ('documents_live', 'documents_recent')"
         ).fetchall()
         for name, _ in made:
             raw.execute(f"DROP INDEX zibaldone.{name}".encode())
@@ -246,3 +246,23 @@ def test_a_page_far_down_costs_what_the_first_one_does(seed: Postgres) -> None:
 
     ids = corpus.alive_ids()
     assert max(blocks(ids[place]) for place in (0, 500, 1_500, 2_500)) < BUFFERS_MAX
+
+
+def test_what_was_written_last_is_read_from_an_index(large: Postgres) -> None:
+    values = {
+        "namespace": "default",
+        "start": "",
+        "end": None,
+        "since": 0,
+        "until": 2**62,
+        "last_id": "",
+        "limit": PAGE + 1,
+        "offset": 0,
+    }
+    with psycopg.connect(large.url, autocommit=True) as raw:
+        raw.execute("SET zibaldone.namespace = 'default'")
+        explain = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {documents._SQL['recent']}"
+        plan = raw.execute(explain.encode(), values).fetchall()[0][0][0]["Plan"]
+    assert not [node for node in nodes(plan) if node["Node Type"] in ("Sort", "Seq Scan")]
+    assert any(node.get("Index Name") == "documents_recent" for node in nodes(plan))
+    assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < BUFFERS_MAX

@@ -45,6 +45,8 @@ WITHOUT_NAMESPACE = {
     "documents.replace_body": BY_KEY,
     "revisions.add": BY_KEY,
     "lexical.chunks_with": WHOLE_INDEX,
+    "lexical.first_chunks_with": WHOLE_INDEX,
+    "lexical.totals": WHOLE_INDEX,
     "lexical.newest_chunk": WHOLE_INDEX,
     "lexical.matching_scan": BESIDE,
     "lexical.matching_keys": BESIDE,
@@ -291,7 +293,8 @@ def test_other_reads_use_an_index_and_do_not_sort(fresh: apsw.Connection) -> Non
         found = plan(fresh, name)
         assert "SCAN" not in found, name
         assert "TEMP B-TREE" not in found, name
-    for name in ("audit.page", "lexical.search"):
+    assert "documents_recent (namespace=? AND updated_at_us>?" in plan(fresh, "documents.recent")
+    for name in ("audit.page", "lexical.search", "documents.recent"):
         assert "TEMP B-TREE" not in plan(fresh, name), name
 
 

@@ -10,7 +10,14 @@ import apsw
 
 from zibaldone.access.principal import Tenant
 from zibaldone.errors import Conflict
-from zibaldone.model.document import Document, DocumentHead, DocumentPart, FolderCount, Revision
+from zibaldone.model.document import (
+    Document,
+    DocumentHead,
+    DocumentPart,
+    FolderCount,
+    RecentHead,
+    Revision,
+)
 from zibaldone.model.facets import Facets
 from zibaldone.store import rows, statements
 from zibaldone.store.port import Listing
@@ -22,6 +29,7 @@ from zibaldone.store.sqlite.usage import add_usage
 from zibaldone.store.tenants import (
     AFTER_EVERY_ID,
     id_is_taken,
+    recent_values,
     require_visible,
     tenant_values,
     visible_range,
@@ -129,6 +137,22 @@ class Documents:
             values["start"] = max(values["start"], after + "\x01")
         selected = self._raw.execute(_SQL["heads_here"], {**values, "limit": limit})
         return [rows.head(row) for row in selected]
+
+    def recent(
+        self,
+        prefix: str,
+        *,
+        since_us: int | None = None,
+        until_us: int | None = None,
+        before: tuple[int, str] | None = None,
+        offset: int = 0,
+        limit: int,
+    ) -> list[RecentHead]:
+        values = recent_values(self._tenant, prefix, since_us, until_us, before)
+        if values is None:
+            return []
+        selected = self._raw.execute(_SQL["recent"], {**values, "offset": offset, "limit": limit})
+        return [rows.recent_head(row) for row in selected]
 
     def _level(self, prefix: str) -> dict[str, Any] | None:
         """The range of a prefix, and how many characters it has."""

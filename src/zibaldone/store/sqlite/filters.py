@@ -31,6 +31,8 @@ def filter_values(tenant: Tenant, wanted: Filter) -> dict[str, Any] | None:
         "tags_all": _listed(wanted.tags_all),
         "created_after": wanted.created_after_us,
         "created_before": wanted.created_before_us,
+        "updated_after": wanted.updated_after_us,
+        "updated_before": wanted.updated_before_us,
     }
 
 

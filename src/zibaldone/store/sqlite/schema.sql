@@ -406,3 +406,6 @@ CREATE TABLE document_links (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX document_links_by_target ON document_links (namespace, kind, target, document_key);
+
+CREATE INDEX documents_recent ON documents (namespace, updated_at_us, document_id)
+    WHERE deleted_at_us IS NULL;

@@ -237,7 +237,9 @@ class Vectors:
         key_sets: list[npt.NDArray[np.int64]] = []
         walks = (wanted.min_score, wanted.post_type_ids)
         dates = (wanted.created_after_us, wanted.created_before_us)
-        is_bounded = values["start"] != "" or any(part is not None for part in (*walks, *dates))
+        changes = (wanted.updated_after_us, wanted.updated_before_us)
+        said = any(part is not None for part in (*walks, *dates, *changes))
+        is_bounded = values["start"] != "" or said
         if is_bounded:
             key_sets.append(self._keys("eligible", _only(values, _WALKED)))
         if wanted.document_ids is not None:
@@ -271,6 +273,8 @@ _WALKED = (
     "post_types",
     "created_after",
     "created_before",
+    "updated_after",
+    "updated_before",
 )
 
 

@@ -1,8 +1,8 @@
-"""list_documents: a page of ids in byte order."""
+"""list_documents: a page of ids in byte order, or of those written last."""
 
 from __future__ import annotations
 
-from typing import Annotated, NotRequired, cast
+from typing import Annotated, Any, Literal, NotRequired, cast
 
 import orjson
 from pydantic import AliasChoices, Field
@@ -10,9 +10,10 @@ from pydantic.json_schema import SkipJsonSchema
 from typing_extensions import TypedDict
 
 from zibaldone.errors import InvalidArgument
-from zibaldone.keep.reads import list_level, list_page
+from zibaldone.keep.reads import Period, list_level, list_page, list_recent
 from zibaldone.limits import LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX, LIST_OFFSET_MAX
 from zibaldone.text import normalize
+from zibaldone.tools.fields import Instant, instant_us
 from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
 
@@ -26,6 +27,13 @@ class ListDocuments(Arguments):
     offset: int = Field(0, ge=0)
     cursor: str | None = Field(None, description="next_cursor of the page before; has no cap")
     folders: bool = Field(False, description="One level only, with folders and their counts")
+    sort: Literal["path", "recent"] | None = Field(
+        None, description="recent: newest first, as with a date; default path"
+    )
+    updated_after: Instant | None = Field(
+        None, description="Written then or later, e.g. 2026-01-31"
+    )
+    updated_before: Instant | None = None
     count: Annotated[bool, SkipJsonSchema()] = False
     """Asked for by some clients; a full count is not offered, and asking changes nothing."""
 
@@ -36,6 +44,8 @@ class ListedDocument(TypedDict):
     title: str
     tags: list[str]
     revision: int
+    updated_at: NotRequired[str]
+    """In a list by time."""
 
 
 class ListedFolder(TypedDict):
@@ -65,20 +75,30 @@ async def handle(call: Call, given: ListDocuments) -> DocumentList:
     if given.cursor is not None and given.offset:
         raise InvalidArgument("Give offset or cursor, not both.", field="cursor")
     prefix = normalize.prefix(given.prefix)
+    period = Period(instant_us(given.updated_after), instant_us(given.updated_before))
+    is_recent = given.sort == "recent" or period != Period()
+    if is_recent and (given.folders or given.sort == "path"):
+        raise InvalidArgument(
+            "A list by date is newest first, without folders: leave out sort and folders, or the"
+            " dates.",
+            field="folders" if given.folders else "sort",
+        )
     if given.folders:
         return await _level(call, given, prefix)
-    page = await call.runtime.store.read(
-        call.principal.tenant,
-        lambda reader: list_page(
-            reader,
-            prefix,
-            limit=given.limit,
-            offset=given.offset,
-            cursor=given.cursor,
-            bytes_max=call.runtime.limits.list_response_bytes_max,
-        ),
-        is_small=True,
-    )
+    how: dict[str, Any] = {
+        "limit": given.limit,
+        "offset": given.offset,
+        "cursor": given.cursor,
+        "bytes_max": call.runtime.limits.list_response_bytes_max,
+    }
+    if is_recent:
+        page = await call.runtime.store.read(
+            call.principal.tenant, lambda reader: list_recent(reader, prefix, period, **how)
+        )
+    else:
+        page = await call.runtime.store.read(
+            call.principal.tenant, lambda reader: list_page(reader, prefix, **how), is_small=True
+        )
     answer: DocumentList = {
         # JSON that the store has written already: making values of it would only cost time.
         "items": cast("list[ListedDocument]", orjson.Fragment(page.items_json)),
@@ -127,8 +147,9 @@ TOOL = ToolSpec(
     name="list_documents",
     title="List documents",
     description=(
-        "List documents under a path prefix in byte order. count is the number of items in this "
-        "page; next_offset (or next_cursor) gives the next one, null means the end."
+        "List documents under a path prefix in byte order, or with sort: recent those written last "
+        "first. count is the number of items in this page; next_offset (or next_cursor) gives the "
+        "next one, null means the end."
     ),
     arguments=ListDocuments,
     result=DocumentList,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import NotRequired
+from typing import Literal, NotRequired
 
 import orjson
 from pydantic import Field
@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 
 from zibaldone.embed.port import Embedder
 from zibaldone.errors import InvalidArgument
-from zibaldone.find.documents import DocumentHits, search_documents
+from zibaldone.find.documents import DocumentHits, newest_first, search_documents
 from zibaldone.find.judge import WEAK_NOTE
 from zibaldone.find.meaning import meaning_of
 from zibaldone.find.missing import notes_of, parts_of
@@ -29,7 +29,7 @@ from zibaldone.model.query import Filter, Query
 from zibaldone.store.port import Reader
 from zibaldone.text import normalize
 from zibaldone.text.facets import folded_tags
-from zibaldone.tools.fields import LeftOut
+from zibaldone.tools.fields import Instant, LeftOut, instant_us
 from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
 _BYTES_PER_HIT = KNOWLEDGE_RESPONSE_BYTES // SEARCH_LIMIT_DEFAULT
@@ -43,6 +43,13 @@ class SearchKnowledge(Arguments):
     limit: int = Field(SEARCH_LIMIT_DEFAULT, ge=1, le=SEARCH_LIMIT_MAX)
     prefix: str = Field("", description="Only paths that start so")
     tags: list[str] = Field([], max_length=FILTER_VALUES_MAX, description="Only with all of these")
+    sort: Literal["relevance", "recent"] = Field(
+        "relevance", description="recent: newest first among the good matches"
+    )
+    updated_after: Instant | None = Field(
+        None, description="Written then or later, e.g. 2026-01-31"
+    )
+    updated_before: Instant | None = None
 
 
 class Hits(TypedDict):
@@ -61,9 +68,15 @@ _READ_ON = "get_document with from_char = a passage's start"
 
 async def handle(call: Call, given: SearchKnowledge) -> Hits:
     query = checked_query(given.query)
-    where = Filter(prefix=normalize.prefix(given.prefix), tags_all=_tags(given.tags))
+    where = Filter(
+        prefix=normalize.prefix(given.prefix),
+        tags_all=_tags(given.tags),
+        updated_after_us=instant_us(given.updated_after),
+        updated_before_us=instant_us(given.updated_before),
+    )
     query_vectors = call.runtime.query_vectors
     meant = await meaning_of(query_vectors, given.query, query)
+    by_time = given.sort == "recent"
 
     def find(reader: Reader, limit: int) -> tuple[DocumentHits, list[str]]:
         hits = search_documents(reader, query, where, meant.meaning, limit=limit)
@@ -71,12 +84,14 @@ async def handle(call: Call, given: SearchKnowledge) -> Hits:
         return hits, _index_notes(reader, query_vectors.embedder)
 
     def search(reader: Reader) -> Hits:
-        hits, notes = find(reader, given.limit)
+        hits, notes = find(reader, SEARCH_LIMIT_MAX if by_time else given.limit)
+        if by_time:
+            hits = newest_first(hits, given.limit)
         # Here too: to find the words in what is shown takes as long as the search.
         return _answer(hits, query, given.limit, notes)
 
     store, tenant, reranking = call.runtime.store, call.principal.tenant, call.runtime.reranking
-    if reranking is None:
+    if reranking is None or by_time:
         return await store.read(tenant, search)
     limit = max(given.limit, reranking.candidates_max)
     hits, notes = await store.read(tenant, lambda reader: find(reader, limit))

@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any, Generic, NotRequired, TypeVar
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from zibaldone.errors import InvalidArgument
@@ -25,14 +25,14 @@ from zibaldone.limits import (
     SEARCH_LIMIT_MAX,
 )
 from zibaldone.model.chunk import ChunkView
-from zibaldone.model.instant import from_iso
+from zibaldone.model.instant import to_iso
 from zibaldone.model.query import Filter
 from zibaldone.model.source import nearest
 from zibaldone.store.port import Reader
 from zibaldone.text import normalize
 from zibaldone.text.facets import folded_tags
 from zibaldone.tools.answer import fit_items, size_bytes
-from zibaldone.tools.fields import LeftOut
+from zibaldone.tools.fields import Instant, LeftOut, instant_us
 from zibaldone.tools.spec import Arguments
 
 H = TypeVar("H", bound=Mapping[str, Any])
@@ -49,15 +49,6 @@ CandidateCount = Annotated[int, Field(ge=1, le=_WHOLE_MAX)]
 Weight = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
 
 
-def _instant(text: str) -> str:
-    try:
-        from_iso(text)
-    except (ValueError, OverflowError):
-        raise ValueError("an ISO instant, e.g. 2025-01-01T00:00:00Z") from None
-    return text
-
-
-Instant = Annotated[str, AfterValidator(_instant)]
 DocId = Annotated[str, Field(max_length=ID_CHARS_MAX)]
 ChunkId = Annotated[str, Field(max_length=CHUNK_ID_CHARS_MAX)]
 Words = Annotated[
@@ -83,6 +74,8 @@ class RagFilters(Arguments):
     tags_all: Words | None = None
     created_after: Instant | None = None
     created_before: Instant | None = None
+    updated_after: Instant | None = Field(None, description="Documents written then or later")
+    updated_before: Instant | None = None
 
     def as_filter(self) -> Filter:
         return Filter(
@@ -93,8 +86,10 @@ class RagFilters(Arguments):
             post_type_ids=_tuple(self.post_type_ids),
             tags_any=folded_tags(self.tags_any),
             tags_all=folded_tags(self.tags_all),
-            created_after_us=_instant_us(self.created_after),
-            created_before_us=_instant_us(self.created_before),
+            created_after_us=instant_us(self.created_after),
+            created_before_us=instant_us(self.created_before),
+            updated_after_us=instant_us(self.updated_after),
+            updated_before_us=instant_us(self.updated_before),
         )
 
 
@@ -120,10 +115,6 @@ def _stored_ids(given: Sequence[str]) -> tuple[str, ...]:
 
 def _tuple(values: list[Any] | None) -> tuple[Any, ...] | None:
     return None if values is None else tuple(values)
-
-
-def _instant_us(text: str | None) -> int | None:
-    return None if text is None else from_iso(text)
 
 
 class SearchReturn(Arguments):
@@ -160,6 +151,7 @@ class HitPlace(TypedDict):
     doc_id: str
     source_id: int
     source_name: str
+    updated_at: str
 
 
 class HitRelevance(TypedDict):
@@ -208,6 +200,7 @@ def hit_place(view: ChunkView) -> HitPlace:
         "doc_id": view.document_id,
         "source_id": view.source_id,
         "source_name": view.source_name,
+        "updated_at": to_iso(view.updated_at_us),
     }
 
 

@@ -1,7 +1,7 @@
 -- name: views
 -- Chunks by key with what is shown of them, in one statement however many there are.
 SELECT c.chunk_key, d.document_id, c.chunk_index, d.title, c.heading, c.body, c.start_char,
-       d.source_id, s.name, d.metadata, d.tags
+       d.source_id, s.name, d.metadata, d.tags, d.updated_at_us
 FROM zibaldone.chunks c JOIN zibaldone.documents d USING (document_key)
 JOIN zibaldone.sources s USING (source_id)
 WHERE c.chunk_key = ANY(%(chunk_keys)s::bigint[])
@@ -11,7 +11,7 @@ WHERE c.chunk_key = ANY(%(chunk_keys)s::bigint[])
 -- name: views_at
 -- Chunks by document and number.
 SELECT c.chunk_key, d.document_id, c.chunk_index, d.title, c.heading, c.body, c.start_char,
-       d.source_id, s.name, d.metadata, d.tags
+       d.source_id, s.name, d.metadata, d.tags, d.updated_at_us
 FROM unnest(%(document_ids)s::text[], %(indexes)s::bigint[]) p (document_id, chunk_index)
 JOIN zibaldone.documents d ON d.namespace = %(namespace)s AND d.document_id = p.document_id
 JOIN zibaldone.chunks c ON c.document_key = d.document_key AND c.chunk_index = p.chunk_index

@@ -69,6 +69,16 @@ WHERE deleted_at_us IS NULL AND namespace = %(namespace)s
 ORDER BY document_id
 LIMIT %(limit)s;
 
+-- name: recent
+-- A page of live documents by the time they were written, the newest first.
+SELECT document_id, parent_id, title, tags, revision, updated_at_us
+FROM zibaldone.documents
+WHERE deleted_at_us IS NULL AND namespace = %(namespace)s
+  AND (updated_at_us, document_id) < (%(until)s, %(last_id)s) AND updated_at_us >= %(since)s
+  AND document_id >= %(start)s AND (%(end)s::text IS NULL OR document_id < %(end)s)
+ORDER BY updated_at_us DESC, document_id DESC
+LIMIT %(limit)s OFFSET %(offset)s;
+
 -- name: id_at_offset
 -- The id that stands just before a page; walks the index of live ids.
 SELECT document_id FROM zibaldone.documents

@@ -17,6 +17,8 @@ WHERE d.namespace = %(namespace)s AND d.deleted_at_us IS NULL
   /*if post_types*/AND f.post_type = ANY(%(post_types)s::bigint[])/*fi*/
   /*if created_after*/AND f.created_us >= %(created_after)s/*fi*/
   /*if created_before*/AND f.created_us < %(created_before)s/*fi*/
+  /*if updated_after*/AND d.updated_at_us >= %(updated_after)s/*fi*/
+  /*if updated_before*/AND d.updated_at_us < %(updated_before)s/*fi*/
   /*if tags_any*/AND d.document_key IN (
     SELECT g.document_key FROM zibaldone.document_tags g
     WHERE g.namespace = %(namespace)s AND g.tag = ANY(%(tags_any)s::text[]))/*fi*/
@@ -43,6 +45,8 @@ WHERE d.document_key = %(document_key)s
   /*if post_types*/AND f.post_type = ANY(%(post_types)s::bigint[])/*fi*/
   /*if created_after*/AND f.created_us >= %(created_after)s/*fi*/
   /*if created_before*/AND f.created_us < %(created_before)s/*fi*/
+  /*if updated_after*/AND d.updated_at_us >= %(updated_after)s/*fi*/
+  /*if updated_before*/AND d.updated_at_us < %(updated_before)s/*fi*/
   /*if tags_any*/AND EXISTS (
     SELECT 1 FROM zibaldone.document_tags g
     WHERE g.document_key = d.document_key AND g.tag = ANY(%(tags_any)s::text[]))/*fi*/

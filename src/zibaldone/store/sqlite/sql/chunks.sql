@@ -2,7 +2,7 @@
 -- Chunks by key with what is shown of them, in one statement however many there are.
 -- CROSS JOIN: begin with the keys; the planner would walk all documents.
 SELECT c.chunk_key, d.document_id, c.chunk_index, d.title, c.heading, c.body, c.start_char,
-       d.source_id, s.name, d.metadata, d.tags
+       d.source_id, s.name, d.metadata, d.tags, d.updated_at_us
 FROM json_each(:chunk_keys) k
 CROSS JOIN chunks c ON c.chunk_key = k.value
 CROSS JOIN documents d USING (document_key)
@@ -13,7 +13,7 @@ WHERE d.namespace = :namespace AND d.deleted_at_us IS NULL
 -- name: views_at
 -- Chunks by document and number.
 SELECT c.chunk_key, d.document_id, c.chunk_index, d.title, c.heading, c.body, c.start_char,
-       d.source_id, s.name, d.metadata, d.tags
+       d.source_id, s.name, d.metadata, d.tags, d.updated_at_us
 FROM json_each(:places) p
 CROSS JOIN documents d ON d.namespace = :namespace AND d.document_id = p.value ->> 0
 CROSS JOIN chunks c ON c.document_key = d.document_key AND c.chunk_index = p.value ->> 1

@@ -89,6 +89,17 @@ WHERE deleted_at_us IS NULL AND namespace = :namespace
 ORDER BY document_id
 LIMIT :limit;
 
+-- name: recent
+-- A page of live documents by the time they were written, the newest first.
+-- The index has all that is compared, so that only rows of the page are read.
+SELECT document_id, parent_id, title, tags, revision, updated_at_us
+FROM documents INDEXED BY documents_recent
+WHERE deleted_at_us IS NULL AND namespace = :namespace
+  AND (updated_at_us, document_id) < (:until, :last_id) AND updated_at_us >= :since
+  AND document_id >= :start AND (:end IS NULL OR document_id < :end)
+ORDER BY updated_at_us DESC, document_id DESC
+LIMIT :limit OFFSET :offset;
+
 -- name: id_at_offset
 -- The id that stands just before a page; walks the index of live ids only, never the rows.
 SELECT document_id FROM documents

@@ -20,6 +20,8 @@ WHERE t.chunk_terms MATCH :match AND d.namespace = :namespace AND d.deleted_at_u
   AND (:post_types IS NULL OR f.post_type IN (SELECT value FROM json_each(:post_types)))
   AND (:created_after IS NULL OR f.created_us >= :created_after)
   AND (:created_before IS NULL OR f.created_us < :created_before)
+  AND (:updated_after IS NULL OR d.updated_at_us >= :updated_after)
+  AND (:updated_before IS NULL OR d.updated_at_us < :updated_before)
   AND (:tags_any IS NULL OR EXISTS (
     SELECT 1 FROM document_tags g
     WHERE g.document_key = d.document_key AND g.tag IN (SELECT value FROM json_each(:tags_any))

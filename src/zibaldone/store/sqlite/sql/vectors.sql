@@ -49,7 +49,9 @@ WHERE d.deleted_at_us IS NULL AND d.namespace = :namespace
   AND (:min_score IS NULL OR f.score >= :min_score)
   AND (:post_types IS NULL OR f.post_type IN (SELECT value FROM json_each(:post_types)))
   AND (:created_after IS NULL OR f.created_us >= :created_after)
-  AND (:created_before IS NULL OR f.created_us < :created_before);
+  AND (:created_before IS NULL OR f.created_us < :created_before)
+  AND (:updated_after IS NULL OR d.updated_at_us >= :updated_after)
+  AND (:updated_before IS NULL OR d.updated_at_us < :updated_before);
 
 -- name: tagged
 -- Documents with at least so many of these tags.
