@@ -1,6 +1,6 @@
 """Is what was said found again? Evidence recall through /mcp-memory, beside plain searches.
 
-    python -m benchmarks.memory --data DIR [--qrels qrels_audited.tsv] [--every 4]
+    python -m benchmarks.memory --data DIR [--qrels qrels.tsv qrels_audited.tsv] [--every 4]
 
 DIR is a set of conversations in BEIR layout: corpus.jsonl (_id, text, metadata: conversation,
 session, speaker, date), queries.jsonl (metadata: conversation, category) and qrels. Each turn is an
@@ -17,6 +17,7 @@ No language model takes part. `--every N` asks each N-th question only.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import tempfile
 import time
@@ -207,12 +208,12 @@ def measure(way: Ranking, asked: Sequence[Asked], session_of: dict[str, str]) ->
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--qrels", default="qrels.tsv")
+    parser.add_argument("--qrels", nargs="+", default=["qrels.tsv"])
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--embedder", default="auto")
     options = parser.parse_args()
     turns = read_turns(options.data)
-    asked = read_questions(options.data, options.qrels, options.every)
+    asked = {name: read_questions(options.data, name, options.every) for name in options.qrels}
     session_of = {turn.turn_id: f"{turn.conversation}/{turn.session}" for turn in turns}
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -222,7 +223,7 @@ def main() -> None:
         stored_s, ready_s = load(url, turns)
         print(
             f"{len(turns)} episodes stored in {stored_s:.0f} s, with vectors in {ready_s:.0f} s; "
-            f"{len(asked)} questions",
+            f"{', '.join(f'{name}: {len(asked[name])} questions' for name in asked)}",
             flush=True,
         )
         ours = Ours(url, "")
@@ -232,18 +233,19 @@ def main() -> None:
             "search_knowledge": knowledge(ours),
             "recall": recalled(ours, latencies_s),
         }
-        print(
-            "| | kind | questions | turn @5 | turn @10 | session @10 |\n|---|---|---|---|---|---|"
-        )
+        head = "| qrels | | kind | questions | turn @5 | turn @10 | session @10 |"
+        print(f"{head}\n|---|---|---|---|---|---|---|")
         for name, way in ways.items():
-            found = measure(way, asked, session_of)
-            for category in sorted(found, key=lambda one: (one != "all", one)):
-                five, ten, sessions, count = found[category]
-                print(
-                    f"| {name} | {category} | {count:.0f} | {five:.3f} | {ten:.3f} | "
-                    f"{sessions:.3f} |",
-                    flush=True,
-                )
+            remembered = functools.cache(way)
+            for qrels, questions in asked.items():
+                found = measure(remembered, questions, session_of)
+                for category in sorted(found, key=lambda one: (one != "all", one)):
+                    five, ten, sessions, count = found[category]
+                    print(
+                        f"| {qrels} | {name} | {category} | {count:.0f} | {five:.3f} | {ten:.3f} | "
+                        f"{sessions:.3f} |",
+                        flush=True,
+                    )
         latencies_s.sort()
         print(f"\nrecall takes {latencies_s[len(latencies_s) // 2] * 1000:.0f} ms (median)")
 

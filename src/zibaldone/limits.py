@@ -1042,6 +1042,12 @@ DATES_MAX = 20
 MEMORY_GROUPS_MAX = 20
 """Groups that one call asks for."""
 
+MEMORY_GROUPS_SHOWN_MAX = 1_000
+"""Groups that get_status lists; the largest, if there are more."""
+
+MEMORY_HASH_INLINE_CHARS_MAX = 256 * KIB
+"""The id of a longer episode is made in a thread: others are served meanwhile."""
+
 MEMORY_ITEMS_MAX = 100
 """Episodes, nodes or facts in one answer."""
 
@@ -1102,6 +1108,9 @@ RECALL_TOKENS_MAX = 20_000
 
 MEMORY_SESSION_GAP_SECONDS = 3_600
 """A longer pause between two messages ends a session."""
+
+QUESTION_CHARS_MAX = 2_000
+"""Of a question to the memory in which words such as "before the move" are looked for."""
 
 MEMORY_NAME_WORDS_MAX = 64
 """Words of a question among which names of entities are looked for."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from zibaldone.find.memory_ranking import Piece, ranked
 
 HOUR_US = 3_600_000_000
@@ -52,4 +54,60 @@ def test_what_has_no_vector_is_judged_by_its_words() -> None:
 
 def test_nothing_is_no_trouble() -> None:
     assert ranked([], ["a"]) == []
-    assert ranked([filler(1)], []) == [(1, 0.0)]
+    assert [key for key, _ in ranked([filler(1)], [])] == [1]
+
+
+def test_what_asks_comes_behind_what_tells() -> None:
+    asking = Piece(1, ["violin"], 0, is_asking=True, has_question=True)
+    telling = Piece(2, ["violin"], -90 * HOUR_US)
+    assert order(*FILLERS, asking, telling, wanted="violin")[:2] == [2, 1]
+
+
+def test_what_follows_a_question_may_answer_it() -> None:
+    remark, after_remark = Piece(1, ["tea"], 0, after=2), Piece(2, ["violin"], 1, before=1)
+    question = Piece(3, ["tea"], 90 * HOUR_US, after=4, has_question=True)
+    after_question = Piece(4, ["violin"], 90 * HOUR_US + 1, before=3)
+    found = order(*FILLERS, remark, after_remark, question, after_question, wanted="violin")
+    assert found[:2] == [4, 2]
+
+
+def test_a_long_message_says_more_and_a_note_may_be_short() -> None:
+    # Both hold the word once in each half: they are equally good by their words.
+    short = Piece(1, ["violin"], 0, similarity=0.5)
+    long = Piece(2, ["violin", *map(str, range(40))], 90 * HOUR_US, similarity=0.5)
+    note = Piece(3, ["violin"], 180 * HOUR_US, similarity=0.5, session="note")
+    found = dict(ranked([short, long, note], ["cello"]))
+    assert found[3] == found[2] > found[1]
+
+
+def test_several_answers_are_not_all_neighbours() -> None:
+    talk = [
+        Piece(number, ["violin"], number, before=number - 1, after=number + 1)
+        for number in range(1, 6)
+    ]
+    apart = Piece(9, ["violin"], 90 * HOUR_US)
+    pieces = (*FILLERS, *talk, apart)
+    assert order(*pieces, wanted="violin")[5] == 9
+    assert order(*pieces, wanted="violin", is_many=True)[3] == 9
+
+
+def test_the_last_and_the_first_of_equal_ones() -> None:
+    early, late = Piece(1, ["violin"], 0), Piece(2, ["violin"], 900 * HOUR_US)
+    assert order(*FILLERS, early, late, wanted="violin", order="last")[0] == 2
+    assert order(*FILLERS, late, early, wanted="violin", order="first")[0] == 1
+
+
+def test_groups_share_no_session() -> None:
+    strong, weak = Piece(1, ["violin", "bow"], 0), Piece(2, ["rain"], 1)
+    together = dict(ranked([*FILLERS, strong, weak], ["violin", "bow"]))
+    apart = dict(ranked([*FILLERS, strong, replace(weak, group=1)], ["violin", "bow"]))
+    assert apart[2] < together[2]
+
+
+def test_no_score_is_higher_than_the_one_before() -> None:
+    talk = [
+        Piece(number, ["violin"], number, before=number - 1, after=number + 1)
+        for number in range(100, 130)
+    ]
+    scores = [score for _, score in ranked([*talk, *FILLERS], ["violin"], is_many=True)]
+    assert scores == sorted(scores, reverse=True)

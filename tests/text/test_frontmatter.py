@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -131,6 +132,14 @@ class TestBroken:
             (laughs, "values"),
         ):
             assert reason in read_front_matter(f"---\n{block}\n---\n").problem
+
+    def test_merges_are_counted_before_they_are_made(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Nine aliases of 4 000 keys would make a million: it takes seconds and much memory."""
+        monkeypatch.setattr(yaml, "load", lambda *_, **__: pytest.fail("it was built"))
+        keys = ", ".join(f"k{n}: 0" for n in range(4_000))
+        doubled = (f"m{n}: &m{n} {{<<: [*m{n - 1}, *m{n - 1}]}}" for n in range(1, 9))
+        block = "\n".join((f"m0: &m0 {{{keys}}}", *doubled))
+        assert "values" in read_front_matter(f"---\n{block}\n---\n").problem
 
 
 @given(st.text(alphabet=st.sampled_from("ab:-[]{}&*!|>%@`'\"#?, \n\t0.~<"), max_size=80))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from zibaldone.errors import DeadlineExceeded
 from zibaldone.find.candidates import Candidates, Wanted, gather, joined
 from zibaldone.find.meaning import Meaning
 from zibaldone.find.memory_ranking import Piece, ranked
@@ -19,6 +21,7 @@ from zibaldone.store.port import Reader
 from zibaldone.text.dates import END_OF_TIME_US, named_dates
 from zibaldone.text.entities import SPEAKER, entity_key, speakers_of
 from zibaldone.text.memory import SOURCE
+from zibaldone.text.question import asks_for_many, time_order
 from zibaldone.text.terms import index_terms
 from zibaldone.text.words import STOP_WORDS
 
@@ -31,8 +34,14 @@ _CANDIDATES_PER_LEG = 100
 _VECTOR_SHARE = 0.5
 
 _GAP_US = MEMORY_SESSION_GAP_SECONDS * 1_000_000
-_GROUP_APART_US = 10**18
-"""Groups share no session."""
+
+_EVENTS_LOOKED_AT = 5
+"""Episodes that may tell of the event that a question names."""
+_EVENT_COVERED = 0.5
+"""Of the event's words, so many stand in the episode that tells of it."""
+_EVENT_SHARE = 0.4
+"""Of the time that is left, for looking up the event."""
+_SENTENCE_END = re.compile(r"[.!?\n]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +54,11 @@ class Question:
     group_ids: Sequence[str]
     until_us: int | None = None
     """As if nothing that is later were known."""
+    people: frozenset[str] = frozenset()
+    """Speakers whom it names (`people_in`); its meaning is without their names."""
+    before: Question | None = None
+    """It asks for what was before this event."""
+    after: Question | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +76,19 @@ class EpisodeHits:
 
 def search_episodes(reader: Reader, asked: Question, *, limit: int) -> EpisodeHits:
     """The best chunks of each group's episodes; what was said before and after counts, too."""
-    people = _people(reader, asked)
-    asked = replace(asked, query=_without(with_rarest(reader, asked.query), people))
+    query = query_without(with_rarest(reader, asked.query), asked.people)
+    asked = replace(asked, query=query)
+    spans = [*_named_times(asked), *_times_around_events(reader, asked)]
     candidates = _gathered(reader, asked)
     keys = dict.fromkeys(key for key, _ in (*candidates.lexical, *candidates.vector))
-    views, pieces = _pieces(reader, asked, candidates, reader.chunks.views(keys))
+    views, pieces = _pieces(reader, asked, candidates, reader.chunks.views(keys), spans)
     scores = ranked(
         pieces,
         sorted(terms_of(" ".join(asked.query.terms))),
-        named=people | frozenset(names_in(asked.text)),
+        named=asked.people | frozenset(names_in(asked.text)),
         vector_share=_vector_share(asked, candidates),
+        is_many=asks_for_many(asked.text),
+        order=time_order(asked.text),
     )
     best: dict[str, EpisodeHit] = {}
     for key, score in scores:
@@ -91,18 +108,20 @@ def _vector_share(asked: Question, candidates: Candidates) -> float:
     return _VECTOR_SHARE * asked.meaning.trust
 
 
-def _people(reader: Reader, asked: Question) -> frozenset[str]:
+def people_in(
+    reader: Reader, text: str, group_ids: Sequence[str], until_us: int | None
+) -> frozenset[str]:
     """Speakers whom the question names: their names stand in every message of theirs."""
-    names = names_in(asked.text)
+    names = names_in(text)
     return frozenset(
         node.key
-        for group_id in asked.group_ids
-        for node in reader.memory.nodes(group_id, names, until_us=asked.until_us)
+        for group_id in group_ids
+        for node in reader.memory.nodes(group_id, names, until_us=until_us)
         if SPEAKER in node.labels
     )
 
 
-def _without(query: Query, names: frozenset[str]) -> Query:
+def query_without(query: Query, names: frozenset[str]) -> Query:
     """The query without these names, unless nothing else is left of it."""
     words = {word for name in names for word in name.split()}
     kept = tuple(term for term in query.terms if term.removesuffix("'s") not in words)
@@ -110,8 +129,23 @@ def _without(query: Query, names: frozenset[str]) -> Query:
     return query if left.is_empty else left
 
 
+def text_without(text: str, names: frozenset[str]) -> str:
+    """The text without these names, unless no telling word is left of it."""
+    if not names:
+        return text
+    longest_first = sorted(names, key=lambda name: (-len(name), name))
+    pattern = rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?:['\u2019`]s)?(?!\w)"
+    spaced = " ".join(text.split())  # as names are; and long runs of spaces cost nothing
+    left = " ".join(re.sub(pattern, " ", spaced, flags=re.IGNORECASE).split())
+    return left if terms_of(left) else text
+
+
 def _pieces(
-    reader: Reader, asked: Question, candidates: Candidates, found: Mapping[int, ChunkView]
+    reader: Reader,
+    asked: Question,
+    candidates: Candidates,
+    found: Mapping[int, ChunkView],
+    spans: Sequence[tuple[int, int]],
 ) -> tuple[dict[int, ChunkView], list[Piece]]:
     """What is ranked: what was found, and the messages beside it, which may be the answer."""
     views = dict(found)
@@ -137,7 +171,6 @@ def _pieces(
     if asked.meaning is not None and similarities and more:
         near = reader.vectors.scores(asked.meaning.identity, asked.meaning.vector, more)
         similarities |= near
-    then = _times_of(asked)
     groups = {group_id: number for number, group_id in enumerate(asked.group_ids)}
 
     def piece(key: int, view: ChunkView) -> Piece | None:
@@ -158,13 +191,16 @@ def _pieces(
         return Piece(
             key,
             _terms(view.text),
-            at_us + groups.get(here.episode.group_id, 0) * _GROUP_APART_US,
+            at_us,
             similarities.get(key),
             entity_key(speakers[0]) if speakers else "",
             "" if is_message else view.document_id,
             next_to(here.before),
             next_to(here.after),
-            bool(then) and _is_then(view.text, at_us, then),
+            bool(spans) and _is_then(view.text, at_us, spans),
+            is_message and view.text.rstrip().endswith("?"),
+            is_message and "?" in view.text,
+            groups.get(here.episode.group_id, 0),
         )
 
     pieces = [made for key in found if (made := piece(key, views[key])) is not None]
@@ -178,8 +214,46 @@ def _is_message(view: ChunkView) -> bool:
     return view.metadata.get(SOURCE) == "message"
 
 
-def _times_of(asked: Question) -> list[tuple[int, int]]:
-    """What spans of time the question names: "in May", "before June 2023", "last week"."""
+def _times_around_events(reader: Reader, asked: Question) -> list[tuple[int, int]]:
+    """The times before or after the event that the question names. If looking it up takes too
+    long, it is answered without."""
+    if asked.before is None and asked.after is None:
+        return []
+    spans = []
+    try:
+        with reader.within(_EVENT_SHARE):
+            for event, is_before in ((asked.before, True), (asked.after, False)):
+                at_us = None if event is None else _time_of_event(reader, event)
+                if at_us is not None:
+                    spans.append((0, at_us + 1) if is_before else (at_us, END_OF_TIME_US))
+    except DeadlineExceeded:
+        return []
+    return spans
+
+
+def _time_of_event(reader: Reader, event: Question) -> int | None:
+    """When it was: the date beside its words in the episode that tells of it, else the time of that
+    episode."""
+    wanted = terms_of(" ".join(query_without(event.query, event.people).terms))
+    hits = search_episodes(reader, event, limit=_EVENTS_LOOKED_AT).hits
+    telling = next(
+        (hit for hit in hits if _covered(wanted, hit.chunk.text) >= _EVENT_COVERED), None
+    )
+    if not wanted or telling is None:
+        return None
+    document_id, text = telling.chunk.document_id, telling.chunk.text
+    at_us = reader.memory.around([document_id])[document_id].episode.valid_at_us
+    for named in named_dates(text, at_us):
+        ends = [match.end() for match in _SENTENCE_END.finditer(text, 0, named.start)]
+        rest = _SENTENCE_END.search(text, named.end)
+        sentence = text[ends[-1] if ends else 0 : rest.start() if rest else len(text)]
+        if wanted & terms_of(sentence):
+            return named.from_us
+    return at_us
+
+
+def _named_times(asked: Question) -> list[tuple[int, int]]:
+    """What spans of time the question names by dates: "in May", "before June 2023"."""
     now = now_us() if asked.until_us is None else asked.until_us
     spans = []
     for named in named_dates(asked.text, now):
@@ -187,7 +261,9 @@ def _times_of(asked: Question) -> list[tuple[int, int]]:
         before = words[: named.start].split()[-1:] + words[named.start :].split()[:1]
         if {"before", "until", "till"} & set(before):
             spans.append((0, named.from_us))
-        elif {"after", "since"} & set(before):
+        elif "after" in before:
+            spans.append((named.until_us, END_OF_TIME_US))
+        elif "since" in before:
             spans.append((named.from_us, END_OF_TIME_US))
         else:
             spans.append((named.from_us, named.until_us))

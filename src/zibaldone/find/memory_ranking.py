@@ -1,4 +1,4 @@
-"""Which pieces of memory answer a question. Pure: texts, cosines and times in, scores out.
+"""Which pieces of memory answer a question. Pure: texts, cosines and times in, an order out.
 
 A message alone says little ("Yes, last week!"), so each is judged together with those before and
 after it, and with the best of its session. How much a word says is counted among the candidates
@@ -11,24 +11,37 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from zibaldone.limits import MEMORY_SESSION_GAP_SECONDS
+from zibaldone.text.question import TimeOrder
 
 _K1, _B = 1.2, 0.75
-_OWN_SHARE = 0.5
-"""Of the keyword score, for the words of a piece itself; the rest is for its window."""
+_OWN_SHARE, _WINDOW_SHARE, _WIDE_SHARE = 0.5, 0.25, 0.25
+"""Of the keyword score: for the words of a piece itself, of its window of three, and of five."""
 _NEIGHBOUR_WEIGHT = 0.3
 """Of each neighbour's cosine beside its own."""
-_SPEAKER_BONUS = 0.1
+_SPEAKER_BONUS = 0.15
 _TIME_BONUS = 0.15
-_SESSION_WEIGHT = 0.8
+_ORDER_BONUS = 0.1
+_LENGTH_BONUS = 0.15
+_LENGTH_TERMS = 30
+"""A message with so many terms, or more, has the whole bonus."""
+_ASKING_MALUS = 0.15
+_ANSWERING_BONUS = 0.05
+_SESSION_WEIGHT = 0.5
+_SESSION_WEIGHT_OF_MANY = 0.1
+"""Where several answers are asked for: they are seldom all of one session."""
 _SESSION_BEST = 2
 """So many pieces of a session tell how good it is."""
 _FREQUENT_SHARE = 0.5
 """A word that more of the candidates have is not looked at, unless there are no others."""
+_BESIDE_MALUS = 0.1
+"""Where several answers are asked for: for each neighbour that is chosen already."""
+_SPREAD_AMONG, _SPREAD = 60, 30
+"""So many are chosen like that, among so many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +63,12 @@ class Piece:
     after: int | None = None
     is_then: bool = False
     """It is of the time that the question names, or names that time."""
+    is_asking: bool = False
+    """A message that ends with a question."""
+    has_question: bool = False
+    """A message with a question anywhere: what follows it may be the answer."""
+    group: int = 0
+    """Groups share no session."""
 
 
 def ranked(
@@ -58,28 +77,88 @@ def ranked(
     *,
     named: frozenset[str] = frozenset(),
     vector_share: float = 0.5,
+    is_many: bool = False,
+    order: TimeOrder | None = None,
 ) -> list[tuple[int, float]]:
-    """The candidates' keys with their scores, best first. `named`: what the question names."""
+    """The candidates' keys with their scores, best first.
+
+    `named`: what the question names. `is_many`: it asks for several things. `order`: it asks for
+    what was first, or last.
+    """
     if not candidates:
         return []
     pieces = {piece.key: piece for piece in candidates}
     words = _words(candidates, pieces, wanted)
     meaning = _meaning(candidates, pieces)
-    asked = named & {piece.speaker for piece in pieces.values()}
+    asked = named & {piece.speaker for piece in candidates}
+    position = _positions(candidates, order)
     base = {
         piece.key: (1.0 - vector_share) * words[piece.key]
         + vector_share * meaning.get(piece.key, words[piece.key])
         + _SPEAKER_BONUS * (len(asked) == 1 and piece.speaker in asked)
         + _TIME_BONUS * piece.is_then
+        + _ORDER_BONUS * position.get(piece.key, 0.0)
+        + _of_its_kind(piece, pieces)
         for piece in candidates
     }
-    scored = {
-        key: score + _SESSION_WEIGHT * evidence
+    weight = _SESSION_WEIGHT_OF_MANY if is_many else _SESSION_WEIGHT
+    scores = {
+        piece.key: base[piece.key] + weight * evidence
         for session in _sessions(candidates)
         for evidence in (_evidence(session, base),)
-        for key, score in ((piece.key, base[piece.key]) for piece in session)
+        for piece in session
     }
-    return sorted(scored.items(), key=lambda one: (-one[1], one[0]))
+    keys = sorted(scores, key=lambda key: (-scores[key], key))
+    if is_many:
+        keys = _spread(keys, scores, pieces)
+    return list(_falling(keys, scores))
+
+
+def _of_its_kind(piece: Piece, pieces: Mapping[int, Piece]) -> float:
+    """A long message says more than a short one; what asks is seldom the answer, what follows a
+    question often is. A note is written to be kept, however short."""
+    if piece.session:
+        return _LENGTH_BONUS
+    before = None if piece.before is None else pieces.get(piece.before)
+    return (
+        _LENGTH_BONUS * min(1.0, len(piece.terms) / _LENGTH_TERMS)
+        - _ASKING_MALUS * piece.is_asking
+        + _ANSWERING_BONUS * (before is not None and before.has_question)
+    )
+
+
+def _positions(candidates: Sequence[Piece], order: TimeOrder | None) -> dict[int, float]:
+    """Where pieces stand in time, from 0 to 1 for the one that is first, or last."""
+    if order is None or len(candidates) < 2:
+        return {}
+    times = sorted({piece.at_us for piece in candidates}, reverse=order == "first")
+    place = {at_us: number / max(1, len(times) - 1) for number, at_us in enumerate(times)}
+    return {piece.key: place[piece.at_us] for piece in candidates}
+
+
+def _spread(
+    keys: Sequence[int], scores: Mapping[int, float], pieces: Mapping[int, Piece]
+) -> list[int]:
+    """The best first, but what stands beside one that is chosen already comes later."""
+    left = {key: scores[key] for key in keys[:_SPREAD_AMONG]}
+    chosen: list[int] = []
+    while left and len(chosen) < _SPREAD:
+        best = max(left, key=left.__getitem__)  # of equal ones the first
+        chosen.append(best)
+        del left[best]
+        for beside in (pieces[best].before, pieces[best].after):
+            if beside in left:
+                left[beside] -= _BESIDE_MALUS
+    taken = set(chosen)
+    return [*chosen, *(key for key in keys if key not in taken)]
+
+
+def _falling(keys: Sequence[int], scores: Mapping[int, float]) -> Iterator[tuple[int, float]]:
+    """None is told to be better than one before it."""
+    least = math.inf
+    for key in keys:
+        least = min(least, scores[key])
+        yield key, least
 
 
 def _words(
@@ -101,17 +180,36 @@ def _words(
     length = sum(len(piece.terms) for piece in pieces.values()) / len(pieces) or 1.0
     scores = {}
     for piece in candidates:
-        window = [key for key in (piece.before, piece.after) if key in pieces]
-        joined = Counter(counts[piece.key])
-        size = len(piece.terms)
-        for key in window:
-            if key is not None:
-                joined += counts[key]
-                size += len(pieces[key].terms)
-        own = _bm25(counts[piece.key], weights, len(piece.terms) / length)
-        wide = _bm25(joined, weights, size / (3.0 * length))
-        scores[piece.key] = _OWN_SHARE * own + (1.0 - _OWN_SHARE) * wide
+        window = [piece, *_beside(piece, pieces)]
+        wide = [*window, *_next_but_one(piece, pieces)]
+        scores[piece.key] = sum(
+            share
+            * _bm25(
+                sum((counts[one.key] for one in part), Counter()),
+                weights,
+                sum(len(one.terms) for one in part) / (places * length),
+            )
+            for share, part, places in (
+                (_OWN_SHARE, [piece], 1),
+                (_WINDOW_SHARE, window, 3),
+                (_WIDE_SHARE, wide, 5),
+            )
+        )
     return _scaled(scores)
+
+
+def _beside(piece: Piece, pieces: Mapping[int, Piece]) -> list[Piece]:
+    return [pieces[key] for key in (piece.before, piece.after) if key is not None and key in pieces]
+
+
+def _next_but_one(piece: Piece, pieces: Mapping[int, Piece]) -> list[Piece]:
+    before = None if piece.before is None else pieces.get(piece.before)
+    after = None if piece.after is None else pieces.get(piece.after)
+    keys = (
+        None if before is None else before.before,
+        None if after is None else after.after,
+    )
+    return [pieces[key] for key in keys if key is not None and key in pieces]
 
 
 def _bm25(counted: Mapping[str, int], weights: Mapping[str, float], length: float) -> float:
@@ -144,10 +242,14 @@ def _sessions(candidates: Sequence[Piece]) -> list[list[Piece]]:
     for piece in candidates:
         if piece.session:
             named.setdefault(piece.session, []).append(piece)
-    timed = sorted((piece for piece in candidates if not piece.session), key=lambda one: one.at_us)
+    timed = sorted(
+        (piece for piece in candidates if not piece.session),
+        key=lambda piece: (piece.group, piece.at_us),
+    )
     sessions = [[piece] for piece in timed[:1]]
     for earlier, later in pairwise(timed):
-        if later.at_us - earlier.at_us > MEMORY_SESSION_GAP_SECONDS * 1_000_000:
+        gap_us = later.at_us - earlier.at_us
+        if earlier.group != later.group or gap_us > MEMORY_SESSION_GAP_SECONDS * 1_000_000:
             sessions.append([])
         sessions[-1].append(later)
     return [*sessions, *named.values()]

@@ -76,12 +76,11 @@ def document_id_of(new: NewEpisode) -> str:
     return normalize.document_id(prefix + path, "uuid")
 
 
-def adding(new: NewEpisode, actor: Actor, limits: Limits) -> Edit[Change]:
+def adding(new: NewEpisode, document_id: str, actor: Actor, limits: Limits) -> Edit[Change]:
     """Store an episode, or a new revision of the one with its id. Unchanged: it is stored so.
 
-    Conflict: another group has an episode with this id.
+    `document_id`: by `document_id_of`. Conflict: another group has an episode with this id.
     """
-    document_id = document_id_of(new)
     metadata: dict[str, Any] = {SOURCE: new.source}
     if new.source_description:
         metadata[SOURCE_DESCRIPTION] = new.source_description

@@ -89,19 +89,34 @@ def _values(block: str) -> dict[str, Any]:
 
 
 def check_events(block: str) -> None:
-    """Refuse what would be expensive to build; looking at events builds nothing."""
-    depth = aliases = 0
+    """Refuse what would be expensive to build; looking at events builds nothing.
+
+    Values are counted with aliases spelled out: merge keys (`<<`) copy them while YAML is read.
+    """
+    aliases = 0
+    counts = [0]  # of the collections that are open, outermost first
+    anchors: list[str | None] = []
+    counted: dict[str, int] = {}
     for event in yaml.parse(block, Loader=_Loader):
         if isinstance(event, yaml.AliasEvent):
             aliases += 1
             if aliases > FRONT_MATTER_ALIASES_MAX:
                 raise _Refused(f"has more than {FRONT_MATTER_ALIASES_MAX} aliases")
+            counts[-1] += counted.get(event.anchor or "", 1)
         elif isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > FRONT_MATTER_DEPTH_MAX:
+            if len(counts) > FRONT_MATTER_DEPTH_MAX:
                 raise _Refused(f"is nested more than {FRONT_MATTER_DEPTH_MAX} levels deep")
+            counts.append(1)
+            anchors.append(event.anchor)
         elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
+            count, anchor = counts.pop(), anchors.pop()
+            counts[-1] += count
+            if anchor is not None:
+                counted[anchor] = count
+        elif isinstance(event, yaml.ScalarEvent):
+            counts[-1] += 1
+        if counts[-1] > 2 * FRONT_MATTER_VALUES_MAX:  # keys and values
+            raise _Refused(f"has more than {FRONT_MATTER_VALUES_MAX} values")
 
 
 class _Plain:

@@ -21,22 +21,32 @@ TALK = [
     ("2026-07-02T10:00:00Z", "Ann: My violin lessons begin in September!"),
 ]
 
+YEAR = [
+    ("2025-01-05T10:00:00Z", "Cleo: I tried the pizza place Roma."),
+    ("2025-02-05T10:00:00Z", "Dan: The rain does not end here."),
+    ("2025-04-05T10:00:00Z", "Cleo: The move to our new flat went well."),
+    ("2025-06-05T10:00:00Z", "Cleo: I tried the pizza place Turin."),
+    ("2025-09-05T10:00:00Z", "Dan: My garden is full of beans."),
+    ("2025-12-05T10:00:00Z", "Dan: Our wedding was on 3 March 2025, on a boat."),
+]
+
 
 @pytest.fixture(scope="module")
 def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mcp]:
     data = tmp_path_factory.mktemp("recall") / "data"
     with Server(data, environment=HASHED) as server:
         memory = Mcp(server.client, "/mcp-memory")
-        for number, (at, text) in enumerate(TALK):
-            memory.call(
-                "add_memory",
-                name="Message",
-                episode_body=text,
-                group_id="talk",
-                source="message",
-                uuid=f"t{number}",
-                reference_time=at,
-            )
+        for group, messages in {"talk": TALK, "year": YEAR}.items():
+            for number, (at, text) in enumerate(messages):
+                memory.call(
+                    "add_memory",
+                    name="Message",
+                    episode_body=text,
+                    group_id=group,
+                    source="message",
+                    uuid=f"{group[0]}{number}",
+                    reference_time=at,
+                )
         memory.call(
             "add_memory",
             name="Deploy",
@@ -122,3 +132,50 @@ def test_groups_are_apart(memory: Mcp) -> None:
     both = memory.call("recall", query="Bob outbox", group=["notes", "talk"])["lines"]
     assert {line["group_id"] for line in both} == {"notes", "talk"}
     assert memory.call("recall", query="Bob", group="nobody")["lines"] == []
+
+
+@pytest.mark.parametrize(
+    ("question", "order"),
+    [
+        ("Which pizza place did Cleo try before the move?", ["y0", "y3"]),
+        ("Which pizza place did Cleo try after the move?", ["y3", "y0"]),
+        ("Which pizza place did Cleo try recently?", ["y3", "y0"]),
+        ("Which pizza place did Cleo try first?", ["y0", "y3"]),
+        ("Which pizza place did Cleo try in January 2025?", ["y0", "y3"]),
+        ("Which pizza place did Cleo try after January 2025?", ["y3", "y0"]),
+    ],
+)
+def test_time_words_without_a_date(memory: Mcp, question: str, order: list[str]) -> None:
+    lines = memory.call("recall", query=question, group="year")["lines"]
+    assert [line["uuid"] for line in lines if "pizza" in line["text"]] == order
+    facts = memory.call("search_memory_facts", query=question, group_ids=["year"])["facts"]
+    assert [fact["episodes"][0] for fact in facts if "pizza" in fact["fact"]] == order
+
+
+def test_an_event_is_when_it_was_not_when_it_was_told(memory: Mcp) -> None:
+    """The wedding was in March; it is told in December."""
+    for question, order in {
+        "Which pizza place did Cleo try before the wedding?": ["y0", "y3"],
+        "Which pizza place did Cleo try after the wedding?": ["y3", "y0"],
+    }.items():
+        lines = memory.call("recall", query=question, group="year")["lines"]
+        assert [line["uuid"] for line in lines if "pizza" in line["text"]] == order
+
+
+def test_an_event_that_nobody_told_of_changes_nothing(memory: Mcp) -> None:
+    plain = memory.call("recall", query="Which pizza place did Cleo try?", group="year")["lines"]
+    asked = "Which pizza place did Cleo try after the graduation?"
+    lines = memory.call("recall", query=asked, group="year")["lines"]
+    assert [line["uuid"] for line in lines[:2]] == [line["uuid"] for line in plain[:2]]
+
+
+def test_an_event_that_is_later_is_not_known(memory: Mcp) -> None:
+    """As of February there was no move yet, so there is nothing after it."""
+    asked = "Which pizza place did Cleo try before the move?"
+    lines = memory.call("recall", query=asked, group="year", as_of="2025-02-10T00:00:00Z")["lines"]
+    assert {line["uuid"] for line in lines} <= {"y0", "y1"}
+
+
+def test_a_question_of_names_alone_finds_what_they_said(memory: Mcp) -> None:
+    lines = memory.call("recall", query="Cleo", group="year")["lines"]
+    assert {"y0", "y2", "y3"} <= {line["uuid"] for line in lines}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import heapq
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 from pydantic import AliasChoices, Field
@@ -19,6 +21,8 @@ from zibaldone.keep.episodes import (
 )
 from zibaldone.limits import (
     MEMORY_CLEAR_SECONDS_MAX,
+    MEMORY_GROUPS_SHOWN_MAX,
+    MEMORY_HASH_INLINE_CHARS_MAX,
     MEMORY_ITEMS_DEFAULT,
     MEMORY_RESPONSE_CHARS_MAX,
     TITLE_CHARS_MAX,
@@ -76,11 +80,16 @@ async def add(call: Call, given: AddMemory) -> Added:
         given.uuid,
         given.reference_time,
     )
-    document_id = document_id_of(new)
+    if len(new.body) <= MEMORY_HASH_INLINE_CHARS_MAX:
+        document_id = document_id_of(new)
+    else:  # it may be made of a hash of the body
+        document_id = await asyncio.to_thread(document_id_of, new)
     call.require_document(document_id)
     status: Literal["created", "updated", "unchanged"]
     try:
-        document, change = await call.write(adding(new, call.actor, call.runtime.limits))
+        document, change = await call.write(
+            adding(new, document_id, call.actor, call.runtime.limits)
+        )
         status = "created" if change.is_new else "updated"
     except Unchanged as stored:
         document, status = stored.document, "unchanged"
@@ -262,14 +271,22 @@ async def status(call: Call, _: GetStatus) -> Status:
     groups = await call.runtime.store.read(
         call.principal.tenant, lambda reader: reader.memory.groups()
     )
+    shown = largest(groups)
+    more = "" if len(shown) == len(groups) else f"; the {len(shown)} largest are listed"
     return {
         "status": "ok",
         "message": (
             f"Zibaldone is running and its store answers: {sum(groups.values())} episodes in "
-            f"{len(groups)} groups"
+            f"{len(groups)} groups{more}"
         ),
-        "groups": groups,
+        "groups": shown,
     }
+
+
+def largest(groups: Mapping[str, int]) -> dict[str, int]:
+    """Those with the most episodes, by name."""
+    names = heapq.nsmallest(MEMORY_GROUPS_SHOWN_MAX, groups, key=lambda name: (-groups[name], name))
+    return {name: groups[name] for name in sorted(names)}
 
 
 STATUS = ToolSpec(

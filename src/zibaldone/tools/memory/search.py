@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
 from zibaldone.find.meaning import meaning_of
-from zibaldone.find.memory import Question, search_facts, search_nodes
+from zibaldone.find.memory import (
+    Question,
+    people_in,
+    query_without,
+    search_facts,
+    search_nodes,
+    text_without,
+)
 from zibaldone.find.missing import Missing, notes_of, parts_of
 from zibaldone.find.parse import checked_query
 from zibaldone.limits import MEMORY_ITEMS_DEFAULT, MEMORY_LABELS_MAX, MEMORY_SUMMARY_FACTS
 from zibaldone.model.instant import to_iso
 from zibaldone.model.memory import Node
+from zibaldone.model.query import Query
 from zibaldone.store.port import Reader
+from zibaldone.text.dates import named_dates
+from zibaldone.text.query import parse_query
+from zibaldone.text.question import event_in
 from zibaldone.tools.fields import LeftOut
 from zibaldone.tools.memory.fields import (
     AsOf,
@@ -31,9 +43,27 @@ from zibaldone.tools.spec import Arguments, Call, ToolSpec
 async def question_of(
     call: Call, text: str, group_ids: list[str], as_of: str | None
 ) -> tuple[Question, tuple[Missing, ...]]:
-    query = checked_query(text)
-    meant = await meaning_of(call.runtime.query_vectors, text, query)
-    return Question(text, query, meant.meaning, group_ids, instant_us(as_of)), meant.missing
+    """What is asked, with its vector and that of the event which it names."""
+    query, until_us = checked_query(text), instant_us(as_of)
+    people = await call.runtime.store.read(
+        call.principal.tenant, lambda reader: people_in(reader, text, group_ids, until_us)
+    )
+
+    async def read(words: str, query: Query) -> tuple[Question, tuple[Missing, ...]]:
+        meant = await meaning_of(
+            call.runtime.query_vectors, text_without(words, people), query_without(query, people)
+        )
+        asked = Question(words, query, meant.meaning, group_ids, until_us, people)
+        return asked, meant.missing
+
+    asked, missing = await read(text, query)
+    event = event_in(text)
+    if event is None or named_dates(event.phrase, 0):  # a date needs no looking up
+        return asked, missing
+    around, _ = await read(event.phrase, parse_query(event.phrase))
+    if event.is_before:
+        return replace(asked, before=around), missing
+    return replace(asked, after=around), missing
 
 
 class SearchNodes(Arguments):
