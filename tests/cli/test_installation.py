@@ -238,7 +238,7 @@ def carrier(folder: Path, name: str, files: dict[str, bytes]) -> None:
     package, _, version = name.partition("-")
     with zipfile.ZipFile(folder / f"{name}-py3-none-any.whl", "w") as archive:
         info = f"{name}.dist-info"
-        contents = {
+        contents: dict[str, bytes | str] = {
             **{f"{package}/{path}": data for path, data in files.items()},
             f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n",
             f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
