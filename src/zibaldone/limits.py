@@ -752,6 +752,9 @@ INDEX_TERMS_MAX = 20_000
 """Terms indexed for one text. The densest text has five terms for four characters, so even the
 largest chunk is indexed completely."""
 
+LANGUAGE_WORDS_MAX = 100
+"""Words of a text that are looked at to tell its language."""
+
 CHUNK_CHARS_TARGET = 900
 """Size to aim for: about 200 tokens of English, what the built-in model reads at once."""
 
@@ -815,6 +818,12 @@ RECUT_BATCH_DOCUMENTS = 100
 
 RECUT_BATCH_CHARS = 128 * KIB
 """Text in such a transaction: it blocks other writers for a tenth of a second."""
+
+RENEWAL_CHUNKS = 256
+"""Chunks in one step when terms are made anew; a step takes some 50 ms."""
+
+RENEWAL_PAUSE_SECONDS = 0.005
+"""Between two of these steps, for whoever else has to write."""
 
 RECUT_PAUSE_SECONDS = 0.005
 """Pause between two of them. Waiting writers retry every 2 ms, so they get their turn."""

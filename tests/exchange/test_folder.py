@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import unicodedata
 from pathlib import Path
+from typing import Any
 
 import docx
 import pytest
@@ -81,7 +83,8 @@ def test_dry_run_writes_nothing(cli: Commands, folder: Path) -> None:
     summary = cli.json("import", str(folder), "--dry-run")
     assert counts(summary) == (3, 0, 0, 0, 0)
     assert summary["dry_run"] is True
-    assert cli.ids() == []
+    cli.ok("put", "there.md", stdin="a store to look into")
+    assert cli.ids() == ["there.md"]
 
 
 def test_hidden_files_links_out_and_odd_files_are_left_out(cli: Commands, folder: Path) -> None:
@@ -110,14 +113,15 @@ def test_files_that_are_no_text(cli: Commands, folder: Path) -> None:
     """A picture is not a failure; a text file that is none, and a broken PDF, are."""
     (folder / "photo.png").write_bytes(b"\x89PNG\r\n\x1a\n\x00")
     (folder / "program").write_bytes(b"\x7fELF\x00\x01")
-    (folder / "latin.txt").write_bytes(b"caf\xe9")
+    (folder / "noise.txt").write_bytes(bytes(range(256)))
     (folder / "broken.pdf").write_bytes(b"%PDF-1.7 and nothing else")
+    cli.ok("put", "there.md", stdin="so that the store is there")
     result = cli("import", str(folder))
     assert result.exit_code == 1
     assert result.stdout == "3 created, 0 updated, 0 unchanged, 2 skipped, 2 failed\n"
     assert [line.split(":")[:2] for line in result.stderr.splitlines()] == [
         ["failed", " broken.pdf"],
-        ["failed", " latin.txt"],
+        ["failed", " noise.txt"],
         ["skipped", " photo.png"],
         ["skipped", " program"],
     ]
@@ -276,10 +280,12 @@ def test_include_and_exclude(cli: Commands, tmp_path: Path) -> None:
         "node_modules/x/__pycache__/e.md",
         ".github/f.md",
     )
-    cli.ok("import", str(folder), "--include", "*.md", "--exclude", "drafts/")
+    cli.ok("import", str(folder), "--exclude", "drafts/", "--exclude", "*.txt")
     assert cli.ids() == ["a.md"]
+    cli.ok("import", str(folder), "--include", "*.md", "--prefix", "only")
+    assert cli.ids()[1:] == ["only/a.md", "only/drafts/c.md"]
     cli.ok("import", str(folder), "--include", "node_modules/**", "--include", ".github/*.md")
-    assert cli.ids() == [".github/f.md", "a.md", "node_modules/x/d.md"]
+    assert cli.ids()[:3] == [".github/f.md", "a.md", "node_modules/x/d.md"]
     assert cli.error("import", str(folder), "--exclude", "*a*b*c*d*e") == (3, "INVALID_ARGUMENT")
 
 
@@ -288,3 +294,142 @@ def test_a_line_that_is_no_pattern_is_reported(cli: Commands, folder: Path) -> N
     summary = cli.json("import", str(folder))
     assert counts(summary) == (2, 0, 0, 1, 0)
     assert reasons(summary) == {"ignore file": "a line is no pattern: !"}
+
+
+FRONT = """\
+---
+title: "Deploying: the guide"
+tags: [ops, web]
+date: 2026-01-02
+aliases:
+  - rollout
+draft: false
+---
+# Heading
+
+Text.
+"""
+
+
+def labels(document: dict[str, Any]) -> tuple[Any, ...]:
+    return document["title"], document["tags"], document["metadata"]
+
+
+def test_front_matter_becomes_title_tags_and_metadata(cli: Commands, tmp_path: Path) -> None:
+    file = tmp_path / "deploy.md"
+    file.write_text(FRONT)
+    cli.ok("import", str(file))
+    document = cli.json("get", "deploy.md")
+    metadata = {"date": "2026-01-02", "aliases": ["rollout"], "draft": False}
+    assert labels(document) == ("Deploying: the guide", ["ops", "web"], metadata)
+    assert document["content"] == FRONT
+    assert counts(cli.json("import", str(file))) == (0, 0, 1, 0, 0)
+    # A change of nothing but the front matter.
+    file.write_text(FRONT.replace("[ops, web]", "ops").replace("draft: false\n", "stage: beta\n"))
+    assert counts(cli.json("import", str(file))) == (0, 1, 0, 0, 0)
+    metadata = {"date": "2026-01-02", "aliases": ["rollout"], "stage": "beta"}
+    assert labels(cli.json("get", "deploy.md")) == ("Deploying: the guide", ["ops"], metadata)
+
+
+def test_what_was_added_here_stays_beside_the_front_matter(cli: Commands, tmp_path: Path) -> None:
+    file = tmp_path / "deploy.md"
+    file.write_text(FRONT)
+    cli.ok("import", str(file))
+    added = json.dumps({"owner": "me", "date": "2025-12-31"})
+    cli.ok("call", "update_document", f'{{"path": "deploy.md", "metadata": {added}}}')
+    cli.ok("call", "update_document", '{"path": "deploy.md", "tags": ["ops", "web", "mine"]}')
+    assert counts(cli.json("import", str(file))) == (0, 0, 1, 0, 0)
+    file.write_text(FRONT.replace("[ops, web]", "[web, new]").replace("rollout", "release"))
+    assert counts(cli.json("import", str(file))) == (0, 0, 0, 1, 0)
+    assert counts(cli.json("import", str(file), "--update")) == (0, 1, 0, 0, 0)
+    document = cli.json("get", "deploy.md")
+    assert document["tags"] == ["web", "new", "mine"]
+    assert document["metadata"] == {
+        "date": "2025-12-31",
+        "aliases": ["release"],
+        "draft": False,
+        "owner": "me",
+    }
+
+
+def test_front_matter_that_cannot_be_kept_is_text(cli: Commands, tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    (folder / "broken.md").write_text("---\na: [1\n---\n# Broken\n")
+    (folder / "large.md").write_text(f"---\na: {'x' * 40_000}\nb: 1\n---\n# Large\n")
+    (folder / "tags.md").write_text(f"---\ntags: [{'x' * 500}, ok]\n---\n# Tags\n")
+    assert counts(cli.json("import", str(folder))) == (3, 0, 0, 0, 0)
+    assert labels(cli.json("get", "broken.md")) == ("Broken", [], {})
+    assert labels(cli.json("get", "large.md"))[1:] == ([], {"b": 1})
+    assert labels(cli.json("get", "tags.md")) == ("Tags", ["ok"], {})
+
+
+def test_front_matter_edited_in_an_export(cli: Commands, tmp_path: Path) -> None:
+    (tmp_path / "deploy.md").write_text(FRONT)
+    cli.ok("import", str(tmp_path / "deploy.md"))
+    cli.ok("export", str(tmp_path / "out"))
+    (tmp_path / "out" / "deploy.md").write_text(FRONT.replace("the guide", "a guide"))
+    assert counts(cli.json("import", str(tmp_path / "out"))) == (0, 1, 0, 0, 0)
+    assert cli.json("get", "deploy.md")["title"] == "Deploying: a guide"
+
+
+class TestPrune:
+    def test_it_removes_what_vanished_and_nothing_else(self, cli: Commands, folder: Path) -> None:
+        cli.ok("put", "team/by-hand.md", stdin="mine")
+        cli.ok("import", str(folder), "--prefix", "other")
+        cli.ok("import", str(folder), "--prefix", "team")
+        (folder / "one.md").unlink()
+        (folder / "sub" / "two.txt").unlink()
+        dry = cli.json("import", str(folder), "--prefix", "team", "--prune", "--dry-run")
+        assert (dry["removed"], dry["removed_paths"]) == (2, ["team/one.md", "team/sub/two.txt"])
+        assert len(cli.ids()) == 7
+        result = cli("import", str(folder), "--prefix", "team", "--prune")
+        last = "0 created, 0 updated, 1 unchanged, 0 skipped, 0 failed, 2 removed\n"
+        assert result.stdout == last
+        assert result.stderr == "removed: team/one.md\nremoved: team/sub/two.txt\n"
+        assert cli.ids() == [
+            "other/one.md",
+            "other/sub/deep/three.py",
+            "other/sub/two.txt",
+            "team/by-hand.md",
+            "team/sub/deep/three.py",
+        ]
+        assert cli.json("import", str(folder), "--prefix", "team", "--prune")["removed"] == 0
+        cli.ok("restore", "team/one.md", "1")
+        assert cli.json("import", str(folder), "--prefix", "team", "--prune")["removed"] == 0
+        assert "team/one.md" in cli.ids()
+
+    def test_a_file_that_comes_back_is_imported_again(self, cli: Commands, folder: Path) -> None:
+        cli.ok("import", str(folder))
+        text = (folder / "one.md").read_text()
+        (folder / "one.md").unlink()
+        assert cli.json("import", str(folder), "--prune")["removed"] == 1
+        (folder / "one.md").write_text(text)
+        assert counts(cli.json("import", str(folder), "--prune")) == (1, 0, 2, 0, 0)
+        (folder / "one.md").unlink()
+        assert cli.json("import", str(folder), "--prune")["removed"] == 1
+
+    def test_what_was_changed_here_stays(self, cli: Commands, folder: Path) -> None:
+        cli.ok("import", str(folder))
+        cli.ok("put", "one.md", "--upsert", stdin="mine")
+        (folder / "one.md").unlink()
+        summary = cli.json("import", str(folder), "--prune")
+        assert (summary["removed"], summary["skipped"]) == (0, 1)
+        assert reasons(summary) == {"one.md": "its file is gone, but it was changed here"}
+
+    def test_files_that_are_not_selected_are_not_gone(self, cli: Commands, folder: Path) -> None:
+        cli.ok("import", str(folder))
+        (folder / ".gitignore").write_text("sub/\n")
+        assert cli.json("import", str(folder), "--prune", "--include", "*.txt")["removed"] == 0
+        assert cli.json("import", str(folder / "sub"), "--prune")["removed"] == 0
+        assert cli.json("import", str(folder), "--prune", "--exclude", "*.md")["removed"] == 0
+        assert len(cli.ids()) == 5
+
+    def test_an_empty_folder_removes_nothing(self, cli: Commands, folder: Path) -> None:
+        cli.ok("import", str(folder))
+        folder.rename(folder.parent / "away")
+        assert cli("import", str(folder), "--prune").exit_code == 2
+        folder.mkdir()
+        assert cli.error("import", str(folder), "--prune") == (5, "CONFLICT")
+        assert len(cli.ids()) == 3
+        assert cli("import", str(folder / ".." / "away" / "one.md"), "--prune").exit_code == 2

@@ -497,12 +497,12 @@ DERIVED = {
     "sqlite": {
         *("index_workers", "vector_changes", "sqlite_sequence", "chunk_terms"),
         *(f"chunk_terms_{part}" for part in ("config", "data", "docsize", "idx")),
-        *("vector_mirrors", "vector_mirror_changes"),
+        *("vector_mirrors", "vector_mirror_changes", "term_scheme"),
     },
     "postgres": {
         *("index_workers", "usage_changes", "migrations", "probe", "chunk_terms", "unposted"),
         *("removed_terms", "segments", "postings", "posting_waste", "term_statistics"),
-        *("vector_mirrors", "vector_mirror_changes"),
+        *("vector_mirrors", "vector_mirror_changes", "term_scheme", "new_terms"),
     },
 }
 """What an engine makes itself, or what belongs to the processes that use it."""

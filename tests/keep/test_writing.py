@@ -21,6 +21,7 @@ from zibaldone.errors import Conflict, DeadlineExceeded, NotFound, NotFoundInCon
 from zibaldone.keep import commit
 from zibaldone.keep.writing import Preparation, Stopped
 from zibaldone.limits import LONG_CHANGES_PER_KEY, PREPARE_INLINE_CHARS_MAX, PREPARE_TRIES_MAX
+from zibaldone.model.chunk import ChunkTerms
 from zibaldone.text import terms
 from zibaldone.text.chunk_changes import Checkpoint
 from zibaldone.tools.call import call_tool
@@ -29,7 +30,6 @@ from zibaldone.tools.spec import Call, Runtime
 
 T = TypeVar("T")
 
-TITLE_CHARS = 100
 LONG = "\n\n".join(f"Paragraph {number} is about wombats." for number in range(4_000))
 assert len(LONG) > PREPARE_INLINE_CHARS_MAX
 
@@ -149,14 +149,14 @@ class TestOthersMeanwhile:
         Caller(runtime)("upload_document", path="a", content=LONG)
         _, ask = self.meddled(runtime, 1)
         makers: list[str] = []
-        made = terms.index_terms
+        made = terms.chunk_terms
 
-        def noted(text: str) -> list[list[str]]:
-            if "wombats" in text and len(text) > TITLE_CHARS:  # not that of the title
+        def noted(title: str, heading: str, text: str) -> ChunkTerms:
+            if "wombats" in text:
                 makers.append(threading.current_thread().name)
-            return made(text)
+            return made(title, heading, text)
 
-        monkeypatch.setattr("zibaldone.text.chunk_changes.index_terms", noted)
+        monkeypatch.setattr("zibaldone.text.chunk_changes.chunk_terms", noted)
         ask("upload_document", path="a", content=LONG, upsert=True)
         assert makers
         assert all(name.startswith("zibaldone-prepare") for name in makers)

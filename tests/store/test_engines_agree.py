@@ -96,7 +96,16 @@ QUERIES = (
     "ze* -lion",
     "nothing",
     "zebra nothing",
+    "Wie viele Häuser gibt es in den alten Städten?",
+    'title:"stadt" wie viele Häuser gibt es und wo',
+    "Có bao nhiêu ngôi nhà trong thành phố này?",
     "-zebra",
+)
+ELSEWHERE = (
+    ("Die Städte", "In der Stadt ist ein Haus, und das ist sehr alt. Es gibt auch einen Zoo."),
+    ("Zoo", "# Häuser\n\nDie Häuser und die Gärten der alten Städte sind nicht mehr da."),
+    ("", "Ngôi nhà này là của thành phố, và nó không có vườn."),
+    ("", "Les chevaux sont dans les maisons de la ville avec le zèbre."),
 )
 FILTERS = (NO_FILTER, Filter(prefix="d/1"), Filter(tags_any=("odd",)))
 
@@ -117,6 +126,8 @@ def fill(kept: Kept, *, has_others: bool) -> None:
         )
         tags = ("odd",) if number % 2 else ("even",)
         kept.create(f"d/{number}", "\n\n".join(sections), tenant_of(number), title=title, tags=tags)
+    for number, (title, body) in enumerate(ELSEWHERE, 60):
+        kept.create(f"d/{number}", body, tenant_of(number), title=title)
     for number in range(1, 60, 9):
         kept.update(f"d/{number}", tenant_of(number), body="zebra red fox")
     for number in range(5, 60, 11):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from zibaldone.limits import ENTITIES_MAX
-from zibaldone.text.entities import capitalised, entities_in, front_matter, speakers_of
+from zibaldone.text.entities import capitalised, entities_in, speakers_of
+from zibaldone.text.memory import front_matter
 
 
 def labels(text: str, **more: object) -> dict[str, str]:
@@ -13,8 +14,11 @@ def labels(text: str, **more: object) -> dict[str, str]:
 
 
 def test_each_kind_has_its_label() -> None:
-    values, start = front_matter("---\nproject: Apollo\ntags: [x, y]\nrating: 8\n---\nText")
-    assert (values["project"], start) == ("Apollo", 47)
+    front = front_matter(
+        "---\nproject: Apollo\ntags: [x, y]\nrating: 8\ndue: 2026-01-02\n---\nText"
+    )
+    values = front.values
+    assert (values["project"], front.body) == ("Apollo", "Text")
     found = labels(
         "See [[Home Page|home]] and [the guide](https://a.example/b). Run `make test` on "
         "parse_query and parseQuery in zibaldone.text. Grace met Alan Turing.",
@@ -71,7 +75,7 @@ def test_capitalised_names(text: str, names: list[str]) -> None:
     ],
 )
 def test_broken_front_matter_is_text(text: str) -> None:
-    assert front_matter(text)[0] == {}
+    assert front_matter(text).values == {}
 
 
 def test_there_is_an_end_to_it() -> None:

@@ -15,8 +15,11 @@ from zibaldone.cli.importing import (
     skip_existing_option,
     update_option,
 )
+from zibaldone.errors import Conflict, NotFound
 from zibaldone.exchange.folder import FolderImport
+from zibaldone.exchange.record import Brought, ImportRecord
 from zibaldone.exchange.walk import FolderWalk, Selection
+from zibaldone.limits import IMPORT_PROBLEMS_MAX
 from zibaldone.model.incoming import Existing
 
 
@@ -51,6 +54,12 @@ from zibaldone.model.incoming import Existing
 )
 @update_option
 @skip_existing_option
+@click.option(
+    "--prune",
+    is_flag=True,
+    help="Also delete documents that an earlier import of the same folder and prefix brought and "
+    "whose files are gone. They can be restored.",
+)
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 @context.json_option
 @click.pass_context
@@ -62,29 +71,34 @@ def import_folder(
     exclude: tuple[str, ...],
     no_ignore: bool,
     existing: Existing | None,
+    prune: bool,
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Import the file PATH, or the files of the folder PATH: text, Markdown, code, HTML, PDF, DOCX.
+    """Import the file PATH, or the files of the folder PATH.
+
+    Text in any encoding, Markdown, code, reStructuredText, Org, notebooks, HTML, PDF and DOCX.
 
     A file's path in the folder becomes the document's path; a file that is named itself keeps its
     name. A folder written by `export` gives back ids, titles, tags, metadata and history; files
     edited since then are newer. Hidden and ignored files are left out. A document that was changed
     here is left alone unless --update is given.
     """
-    if not paths:
-        raise click.UsageError("Which file or folder?")
-    for path in paths:
-        if not (path.is_dir() or path.is_file()):
-            raise click.UsageError(f"{path} is not a file or folder.")
+    _check(paths, prune=prune)
     selection = Selection(include, exclude, ignores=not no_ignore)
     with context.opened(ctx.obj, if_missing="empty" if dry_run else "create") as session:
         importer = importer_of(session, existing, dry_run=dry_run)
+        settings = ctx.obj.settings()
         total = sum(_count(path, selection) for path in paths) if sys.stderr.isatty() else 0
         ids: set[str] = set()
         ignored = 0
+        removed: list[str] = []
         with context.progress("Importing", total) as advance:
             for path in paths:
+                record = ImportRecord(
+                    settings.data, store=settings.store, folder=path, prefix=prefix
+                )
+                brought = record.read()
                 folder_import = FolderImport(
                     path,
                     importer,
@@ -93,19 +107,65 @@ def import_folder(
                     prefix=prefix,
                     selection=selection,
                     taken=ids,
+                    pruned=brought.pruned,
                     advance=advance,
                 )
-                session.run(folder_import.run())
+                try:
+                    session.run(folder_import.run())
+                    if prune:
+                        removed = _prune(session, folder_import, brought, dry_run=dry_run)
+                finally:
+                    if folder_import.is_folder and not dry_run:
+                        brought.add_all(folder_import.ids, importer.revisions)
+                        record.write(brought)
                 ids |= folder_import.ids
                 ignored += folder_import.ignored
     if as_json:
         summary = {**importer.summary.as_dict(), "ignored": ignored, "dry_run": dry_run}
+        if prune:
+            summary |= {"removed": len(removed), "removed_paths": removed[:IMPORT_PROBLEMS_MAX]}
         context.echo_json(summary)
     else:
         echo_ignored(ignored)
-        echo_summary(importer.summary, dry_run=dry_run)
+        echo_summary(importer.summary, removed=removed if prune else None, dry_run=dry_run)
     if importer.summary.counts["failed"]:
         ctx.exit(1)
+
+
+def _check(paths: tuple[Path, ...], *, prune: bool) -> None:
+    if not paths:
+        raise click.UsageError("Which file or folder?")
+    for path in paths:
+        if not (path.is_dir() or path.is_file()):
+            raise click.UsageError(f"{path} is not a file or folder.")
+    if prune and not (len(paths) == 1 and paths[0].is_dir()):
+        raise click.UsageError("--prune needs one folder.")
+
+
+def _prune(
+    session: context.Session, folder_import: FolderImport, brought: Brought, *, dry_run: bool
+) -> list[str]:
+    """Delete the documents whose files are gone; their ids."""
+    if not folder_import.is_folder:
+        raise click.UsageError("--prune is not for a folder that `export` wrote.")
+    removed = []
+    for document_id in folder_import.vanished(brought.documents):
+        revision = brought.documents[document_id]
+        try:
+            if dry_run:
+                part = {"path": document_id, "from_char": 0, "char_count": 1, "related": False}
+                if session.call("get_document", part)["revision"] != revision:
+                    raise Conflict("changed")
+            else:
+                given = {"path": document_id, "last_known_revision": revision}
+                brought.prune(document_id, session.call("delete_document", given)["revision"])
+        except NotFound:
+            brought.documents.pop(document_id)  # deleted here already
+        except Conflict:
+            folder_import.leave_out(document_id, "its file is gone, but it was changed here")
+        else:
+            removed.append(document_id)
+    return removed
 
 
 def _count(path: Path, selection: Selection) -> int:

@@ -40,7 +40,12 @@ def importer_of(session: Session, existing: Existing | None, *, dry_run: bool = 
     return Importer(write_batch)
 
 
-def echo_summary(summary: Summary, *, dry_run: bool = False) -> None:
+def echo_summary(
+    summary: Summary, *, removed: Sequence[str] | None = None, dry_run: bool = False
+) -> None:
+    """`removed`: documents that were pruned; None where that was not asked for."""
+    for document_id in (removed or ())[:_PROBLEMS_SHOWN_MAX]:
+        click.echo(f"removed: {context.printable(document_id)}", err=True)
     problems = summary.problems[:_PROBLEMS_SHOWN_MAX]
     for problem in problems:
         name, reason = (context.printable(problem[part]) for part in ("path", "reason"))
@@ -49,6 +54,8 @@ def echo_summary(summary: Summary, *, dry_run: bool = False) -> None:
     if more > 0 and problems:
         click.echo(f"... and {more} more; --json names up to {IMPORT_PROBLEMS_MAX}.", err=True)
     counts = ", ".join(f"{summary.counts[outcome]} {outcome}" for outcome in OUTCOMES)
+    if removed is not None:
+        counts += f", {len(removed)} removed"
     click.echo(counts + (" (dry run: nothing was written)" if dry_run else ""))
 
 

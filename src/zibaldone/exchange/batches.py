@@ -52,6 +52,8 @@ class Importer:
 
     def __init__(self, write_batch: WriteBatch) -> None:
         self.summary = Summary()
+        self.revisions: dict[str, int] = {}
+        """Of the documents that are as they were imported, by id."""
         self._write_batch = write_batch
         self._batch: list[Incoming] = []
         self._names: list[str] = []
@@ -81,6 +83,8 @@ class Importer:
         results = await self._write_batch(self._batch)
         for name, result in zip(self._names, results, strict=True):
             self.summary.add(name, result.outcome, result.reason)
+            if result.revision is not None:
+                self.revisions[result.document_id] = result.revision
         self._batch, self._names, self._batch_bytes = [], [], 0
         await self._let_others_write(time.monotonic() - started_s)
 

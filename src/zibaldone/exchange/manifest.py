@@ -15,6 +15,7 @@ import orjson
 from zibaldone.errors import InvalidArgument
 from zibaldone.model.document import Document, Operation, Revision
 from zibaldone.model.instant import from_iso
+from zibaldone.text.labels import labels_of
 
 MANIFEST_NAME = "documents.jsonl"
 
@@ -45,9 +46,14 @@ class Entry:
     file: str
     """Where the body stands in the folder."""
 
-    def edited(self, body: str, at_us: int) -> Entry:
-        """The same with a new body: what the manifest knew becomes its last earlier revision."""
+    def edited(self, body: str, at_us: int, metadata_bytes_max: int) -> Entry:
+        """The same with a new body: what the manifest knew becomes its last earlier revision.
+
+        Tags and metadata that came from its front matter follow the new one.
+        """
         known = self.document
+        before = labels_of(known.body, known.mime, metadata_bytes_max)
+        after = labels_of(body, known.mime, metadata_bytes_max)
         last = Revision(
             document_id=known.document_id,
             revision=known.revision,
@@ -64,6 +70,9 @@ class Entry:
         document = replace(
             known,
             body=body,
+            title=after.title if before.title == known.title and after.title else known.title,
+            tags=after.update_tags(known.tags, before),
+            metadata=after.update_metadata(known.metadata, before),
             revision=known.revision + 1,
             updated_at_us=at_us,
             updated_by="",

@@ -23,7 +23,7 @@ from zibaldone.model.instant import now_us
 from zibaldone.store.port import Store
 from zibaldone.store.tables import CHUNKS, TABLES, Digest, Key, Row, Table
 from zibaldone.store.upkeep import Upkeep
-from zibaldone.text.terms import index_terms
+from zibaldone.text.terms import chunk_terms
 
 _ORIGIN = "origin"
 _SETTLE_PAUSE_SECONDS = 0.2
@@ -252,13 +252,10 @@ def _read(work: Upkeep, table: Table, after: Key | None) -> list[Row]:
 def terms_of(page: Page) -> dict[int, ChunkTerms]:
     """What the keyword index holds of each chunk, by its key."""
     places = [CHUNKS.names.index(name) for name in ("chunk_key", "document_key", "heading", "body")]
-    titles = {key: index_terms(title) for key, title in page.titles.items()}
     terms = {}
     for row in page.rows:
         key, document_key, heading, body = (row[place] for place in places)
-        terms[key] = ChunkTerms(
-            titles.get(document_key, []), index_terms(heading), index_terms(body)
-        )
+        terms[key] = chunk_terms(page.titles.get(document_key, ""), heading, body)
     return terms
 
 

@@ -12,7 +12,7 @@ import io
 import mimetypes
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from math import inf
 from pathlib import PurePosixPath
@@ -26,7 +26,17 @@ from zibaldone.errors import (
     PayloadTooLarge,
     ZibaldoneError,
 )
+from zibaldone.ingest.encodings import (
+    decode_damaged,
+    detect,
+    is_utf8,
+    marked_encoding,
+    may_be_japanese_mail,
+)
 from zibaldone.ingest.html import Page, page_to_markdown
+from zibaldone.ingest.notebook import notebook_to_markdown
+from zibaldone.ingest.org import org_to_markdown
+from zibaldone.ingest.rst import rst_to_markdown
 from zibaldone.limits import (
     ARCHIVE_ENTRIES_MAX,
     DOCX_XML_BYTES_MAX,
@@ -42,12 +52,25 @@ PLAIN = "text/plain"
 HTML = "text/html"
 PDF = "application/pdf"
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-READABLE = "text, Markdown, source code, HTML, PDF and DOCX"
+RST = "text/x-rst"
+ORG = "text/x-org"
+NOTEBOOK = "application/x-ipynb+json"
+READABLE = "text, Markdown, source code, reStructuredText, Org, notebooks, HTML, PDF and DOCX"
+
+_MARKUP: Mapping[str, Callable[[str], str]] = {
+    RST: rst_to_markdown,
+    ORG: org_to_markdown,
+    NOTEBOOK: notebook_to_markdown,
+}
+"""Texts in another markup than Markdown, and what converts them."""
+_CONVERTED = frozenset({HTML, PDF, DOCX, *_MARKUP})
 
 _KIND_OF_MIME = {
     "application/xhtml+xml": HTML,
     "application/x-pdf": PDF,
     "text/x-markdown": MARKDOWN,
+    "text/org": ORG,
+    "text/prs.fallenstein.rst": RST,
 }
 _UNREADABLE_MAGIC = {
     b"\xd0\xcf\x11\xe0": "an Office file in the old binary form, or protected by a password",
@@ -78,12 +101,14 @@ _MIME_OF_SUFFIX = dict(mimetypes.MimeTypes().types_map[True]) | {
     ".md": MARKDOWN,
     ".mdx": MARKDOWN,
     ".mjs": "text/javascript",
-    ".org": "text/x-org",
+    ".ipynb": NOTEBOOK,
+    ".org": ORG,
     ".php": "text/x-php",
     ".pyi": "text/x-python",
     ".rb": "text/x-ruby",
     ".rs": "text/x-rust",
-    ".rst": "text/x-rst",
+    ".rest": RST,
+    ".rst": RST,
     ".scala": "text/x-scala",
     ".sh": "text/x-sh",
     ".sql": "text/x-sql",
@@ -97,11 +122,6 @@ _MIME_OF_SUFFIX = dict(mimetypes.MimeTypes().types_map[True]) | {
     ".yml": "application/yaml",
 }
 
-_BYTE_ORDER_MARKS = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:+-]+)", re.ASCII | re.IGNORECASE)
 _META_CHARSET_BYTES = 1024
 """HTML asks for its encoding to be declared within these."""
@@ -138,6 +158,11 @@ def extract(
         page = _read_docx(data, unpacked_bytes_max) if kind == DOCX else _read_html(data, mime)
         text, title = page.text, page.title
         kind = MARKDOWN
+    elif kind in _MARKUP:
+        with _damage_refused("file"):
+            text = _require_text(_MARKUP[kind](_decode(data, mime or "")), "The file has no text.")
+        title = title_of(text, MARKDOWN)
+        kind = MARKDOWN
     else:
         text = _decode(data, mime or "")
         title = title_of(text, kind)
@@ -146,13 +171,13 @@ def extract(
 
 
 def is_plain_text(data: bytes, *, name: str, mime: str | None = None) -> bool:
-    """Whether the file is text as it stands, so that no parser has to look at it.
+    """Whether the file is UTF-8 text as it stands, so that nothing has to be parsed or guessed.
 
-    Looks at names and first bytes only. Raises InvalidArgument for a kind that is never read.
+    Raises InvalidArgument for a kind that is never read.
     """
     if data.startswith((_ZIP_MAGIC, *_UNREADABLE_MAGIC)):
         return False
-    return _kind(data, name, mime) not in (HTML, PDF, DOCX)
+    return _kind(data, name, mime) not in _CONVERTED and is_utf8(data)
 
 
 def _kind(data: bytes, name: str, mime: str | None) -> str:
@@ -163,7 +188,7 @@ def _kind(data: bytes, name: str, mime: str | None) -> str:
     if declared == PLAIN and _is_text(by_suffix) and by_suffix != HTML:
         return by_suffix  # servers call any text plain; the name says which
     for kind in _candidates(declared, data, by_suffix):
-        if kind in (HTML, PDF, DOCX) or _is_text(kind):
+        if kind in _CONVERTED or _is_text(kind):
             return kind
         if kind.startswith(_BINARY_FAMILIES):
             raise InvalidArgument(
@@ -196,17 +221,7 @@ def _is_text(mime: str) -> bool:
 
 
 def _decode(data: bytes, declared: str) -> str:
-    encoding = _encoding(data, declared)
-    try:
-        text = data.decode(encoding)
-    except UnicodeDecodeError as error:
-        raise InvalidArgument(
-            f"The file is not {encoding} text: the byte 0x{data[error.start]:02x}"
-            f" at position {error.start} has no meaning there. {READABLE} can be read.",
-            field="source",
-            encoding=encoding,
-            position=error.start,
-        ) from None
+    text = _decoded(data, declared)
     if "\0" in text:
         position = text.index("\0")
         raise InvalidArgument(
@@ -217,24 +232,43 @@ def _decode(data: bytes, declared: str) -> str:
     return _with_plain_newlines(text.removeprefix("\ufeff"))
 
 
-def _encoding(data: bytes, declared: str) -> str:
-    """The byte order mark's, else the declared one, else UTF-8."""
-    for mark, encoding in _BYTE_ORDER_MARKS:
-        if data.startswith(mark):
-            return encoding
+def _decoded(data: bytes, declared: str) -> str:
+    """By its byte order mark, else as declared, else as UTF-8, else as what it looks like."""
+    encoding = marked_encoding(data) or _declared_encoding(data, declared) or "utf-8"
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError as problem:
+        error = problem
+    else:
+        if "\0" not in text and not may_be_japanese_mail(data):
+            return text
+        detected = detect(data)
+        return text if detected is None else data.decode(detected)
+    if encoding == "utf-8" and (damaged := decode_damaged(data)) is not None:
+        return damaged
+    detected = detect(data)
+    if detected is not None:
+        return data.decode(detected)
+    raise InvalidArgument(
+        f"The file is binary, or text in an unknown encoding: it is not {encoding}, since the byte"
+        f" 0x{data[error.start]:02x} at position {error.start} has no meaning there, and looks like"
+        f" no other. {READABLE} can be read.",
+        field="source",
+        encoding=encoding,
+        position=error.start,
+    )
+
+
+def _declared_encoding(data: bytes, declared: str) -> str | None:
     charset = _CHARSET.search(declared)
     if charset is None:
-        return "utf-8"
+        return None
     try:
         encoding = codecs.lookup(charset[1]).name
     except LookupError:
         encoding = ""
     if encoding in _UNRELIABLE_CHARSETS:
-        try:
-            data.decode("utf-8")
-        except UnicodeDecodeError:
-            return "cp1252"
-        return "utf-8"
+        return "utf-8" if is_utf8(data) else "cp1252"
     if encoding.startswith("utf-16") and b"\0" not in data:
         return "utf-8"  # a page that was converted, and its declaration was not
     if not _CHARSET_NAME.fullmatch(encoding):

@@ -31,6 +31,9 @@ _PARAGRAPH_ENDERS = frozenset({
     "ol", "p", "pre", "section", "table", "ul",
 })
 # fmt: on
+_PERMALINK_CLASSES = frozenset({"headerlink", "anchor-link", "anchorjs-link", "hash-link"})
+_HEADED = ["h1", "h2", "h3", "h4", "h5", "h6", "dt", "caption", "figcaption"]
+_PERMALINK_MARKS = frozenset({"\u00b6", "#", "\u00a7", "\U0001f517"})
 _CELLS = frozenset({"td", "th"})
 _ROW_GROUPS = frozenset({"thead", "tbody", "tfoot"})
 _DEFINITIONS = frozenset({"dt", "dd"})
@@ -65,11 +68,24 @@ def page_to_markdown(markup: str) -> Page:
         )
     # The parser warns of markup without tags and of XML; a root element up front settles both.
     tree = _tree_class()("<html>" + markup, "html.parser")
+    for link in tree.find_all("a"):
+        if _is_permalink(link):
+            link.decompose()
     titled = tree.find("title") or tree.find("h1")
     title = titled.get_text(" ", strip=True) if titled else ""
     mains = tree.find_all("main")
     text = _markdown(mains[0]) if len(mains) == 1 else ""
     return Page(text=text or _markdown(tree), title=" ".join(title.split()))
+
+
+def _is_permalink(link: Any) -> bool:
+    """A mark beside a heading that links to the heading itself, as Sphinx and others write it."""
+    if not (link.get("href") or "").startswith("#"):
+        return False
+    if _PERMALINK_CLASSES.intersection(link.get("class") or ()):
+        return True
+    is_mark = link.get_text(strip=True) in _PERMALINK_MARKS
+    return is_mark and link.find_parent(_HEADED) is not None
 
 
 def _markdown(root: Any) -> str:

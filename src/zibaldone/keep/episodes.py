@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
@@ -28,8 +28,8 @@ from zibaldone.model.memory import MEMORY_PREFIX, Episode, EpisodeHead, place_of
 from zibaldone.store.port import Reader, Writer
 from zibaldone.text import normalize
 from zibaldone.text.chunk_changes import Checkpoint
-from zibaldone.text.entities import front_matter
-from zibaldone.text.memory import REFERENCE_TIME, SOURCE, SOURCE_DESCRIPTION
+from zibaldone.text.frontmatter import tags_of
+from zibaldone.text.memory import REFERENCE_TIME, SOURCE, SOURCE_DESCRIPTION, front_matter
 
 _MIMES = {"text": "text/markdown", "message": "text/plain", "json": "application/json"}
 
@@ -191,17 +191,5 @@ def _instant(text: str) -> str:
 
 def _tags(body: str) -> tuple[str, ...]:
     """Those of the front matter that can be tags."""
-    values: Mapping[str, Any] = front_matter(body)[0]
-    given = values.get("tags", values.get("tag", ()))
-    listed = given if isinstance(given, list) else _text(given).split(",") if given else []
-    tags = [" ".join(_text(tag).split()) for tag in listed]
-    return tuple(tag for tag in tags if 0 < len(tag) <= TAG_CHARS_MAX and "\x00" not in tag)[
-        :TAGS_MAX
-    ]
-
-
-def _text(value: Any) -> str:
-    try:
-        return str(value)
-    except ValueError:  # a number of more digits than Python writes
-        return ""
+    tags = tags_of(front_matter(body).values)
+    return tuple(tag for tag in tags if len(tag) <= TAG_CHARS_MAX and "\x00" not in tag)[:TAGS_MAX]

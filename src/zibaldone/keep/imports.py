@@ -29,6 +29,7 @@ from zibaldone.store.port import (
     Writer,
 )
 from zibaldone.text import normalize
+from zibaldone.text.labels import Labels, labels_of
 
 _MIME = re.compile(r"[\w.+-]{1,64}/[\w.+-]{1,63}")
 
@@ -81,23 +82,29 @@ def _plan(
     except RequestError as error:
         return _Plan(Imported(document_id, "failed", error.message))
     if before is None:
-        return _Plan(Imported(document_id, "created"), None, past, document)
-    after = _successor(before, document, has_labels=incoming.has_labels)
+        created = Imported(document_id, "created", revision=document.revision)
+        return _Plan(created, None, past, document)
+    if not incoming.has_labels:
+        document = _with_labels(before, document, limits)
+    after = _successor(before, document)
     if after is None:
-        return _Plan(Imported(document_id, "unchanged"))
+        revision = before.revision if before.operation == "import" else None
+        return _Plan(Imported(document_id, "unchanged", revision=revision))
     refusal = _refusal(before, incoming, existing)
     if refusal:
         return _Plan(Imported(document_id, "skipped", refusal))
     outcome: Outcome = "updated" if before.is_live or not after.is_live else "created"
-    return _Plan(Imported(document_id, outcome), before, (), after)
+    return _Plan(Imported(document_id, outcome, revision=after.revision), before, (), after)
 
 
 def _refusal(before: Document, incoming: Incoming, existing: Existing) -> str:
     if existing == "skip":
         return "it exists already"
     base = incoming.base
-    is_untouched = before.operation == "import" or (
-        base is not None and (base.revision, base.body) == (before.revision, before.body)
+    is_untouched = (
+        before.operation == "import"
+        or before.revision == incoming.known_revision
+        or (base is not None and (base.revision, base.body) == (before.revision, before.body))
     )
     if existing == "keep_edited" and not is_untouched:
         return "it was changed here" if before.is_live else "it was deleted here"
@@ -151,21 +158,31 @@ def _past(incoming: Incoming, document: Document, limits: Limits) -> tuple[Docum
     )
 
 
-def _successor(before: Document, document: Document, *, has_labels: bool) -> Document | None:
+def _with_labels(before: Document, document: Document, limits: Limits) -> Document:
+    """A plain file with the labels of the document it updates.
+
+    Tags and metadata that came from the front matter follow it; what was added here stays. So does
+    a title somebody wrote here, while one that came from the file follows the file.
+    """
+    is_same = before.is_live and before.body == document.body
+    if is_same and before.operation != "import":
+        return before
+    known = labels_of(before.body, before.mime, limits.metadata_bytes_max)
+    given = Labels(tags=document.tags, metadata=document.metadata)
+    keeps_title = is_same or (before.title and before.operation != "import")
+    return replace(
+        document,
+        title=before.title if keeps_title else document.title,
+        tags=given.update_tags(before.tags, known),
+        mime=before.mime if is_same else document.mime,
+        metadata=given.update_metadata(before.metadata, known),
+        parent_id=before.parent_id,
+    )
+
+
+def _successor(before: Document, document: Document) -> Document | None:
     """The revision that follows `before`; None where nothing would change."""
-    if not has_labels:
-        if before.is_live and before.body == document.body:
-            return None
-        # A title somebody wrote here stays; one that came from the file follows the file.
-        keeps_title = before.title and before.operation != "import"
-        document = replace(
-            document,
-            title=before.title if keeps_title else document.title,
-            tags=before.tags,
-            metadata=before.metadata,
-            parent_id=before.parent_id,
-        )
-    elif _content_of(before) == _content_of(document):
+    if _content_of(before) == _content_of(document):
         return None
     return replace(
         document,

@@ -26,9 +26,9 @@ from zibaldone.limits import (
 )
 from zibaldone.model.document import DocumentFields
 from zibaldone.model.memory import Entity, Episode, Fact, place_of
-from zibaldone.text.entities import entities_in, entity_key, front_matter
+from zibaldone.text.entities import entities_in, entity_key
 from zibaldone.text.facts import stated_fact
-from zibaldone.text.memory import reference_time_us
+from zibaldone.text.memory import front_matter, reference_time_us
 
 SYSTEM = f"""\
 You read one episode of somebody's memory and list what it names and what it states.
@@ -91,8 +91,7 @@ class Extraction:
 
 def material(title: str, body: str) -> str:
     """What of an episode is read: its title, and its text without front matter."""
-    start = front_matter(body)[1]
-    return f"{title}\n\n{body[start : start + MEMORY_READ_CHARS_MAX]}"
+    return f"{title}\n\n{front_matter(body).body[:MEMORY_READ_CHARS_MAX]}"
 
 
 def question(text: str, word: str) -> str:
@@ -144,7 +143,7 @@ def extracted_episode(
     place = place_of(document.document_id)
     if place is None:
         return None
-    declared = entities_in("", tags=document.tags, values=front_matter(body)[0])
+    declared = entities_in("", tags=document.tags, values=front_matter(body).values)
     entities = _once((*declared, *extraction.entities))[:ENTITIES_MAX]
     return Episode(*place, reference_time_us(document), entities, extraction.facts)
 

@@ -23,8 +23,11 @@ class Incoming:
     """Its earlier revisions, oldest first; stored where the id is new here."""
     base: Document | None = None
     """The revision of ours it was edited from; it may replace that one without loss."""
+    known_revision: int | None = None
+    """The revision at which an earlier import left it; it may replace that one, too."""
     has_labels: bool = True
-    """False for a plain file, which has no tags, metadata or parent: the stored ones stay."""
+    """False for a plain file: its tags and metadata are those of its front matter, and what else is
+    stored stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +35,5 @@ class Imported:
     document_id: str
     outcome: Outcome
     reason: str = ""
+    revision: int | None = None
+    """At which the import left the document; None if it is not the import's."""

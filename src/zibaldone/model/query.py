@@ -39,6 +39,8 @@ class Query:
     terms, too."""
     plain_operators: tuple[str, ...] = ()
     """What looked like operators but was taken as words, since the query reads like a sentence."""
+    language: str = ""
+    """Of the words, as `text.language` tells it; empty if it is English or unsure."""
     spare_terms: tuple[str, ...] = ()
     """Terms behind the first QUERY_TERMS_MAX. They take the place of terms that are more common
     (`find.rarest`); nothing else looks them up."""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from zibaldone.limits import PUSH_NOTE_BYTES_MAX, TITLE_CHARS_MAX
 from zibaldone.model.instant import from_iso, to_iso
 from zibaldone.push.scan import LeftOut, LocalFile
-from zibaldone.text.frontmatter import read_front_matter
+from zibaldone.text.frontmatter import as_line, read_front_matter, tags_of
 
 _NAMESPACE = uuid.UUID("6b1f2f52-3a1c-5c0e-9a57-0d8f6f0a7c11")
 _HEADING = re.compile(r"^[ ]{0,3}#{1,6}[ \t]+(.+?)[ \t]*#*[ \t]*\r?$", re.MULTILINE)
@@ -159,16 +159,16 @@ def _note_of(file: LocalFile, read_ns: int, digest: str, text: str) -> Note | Le
 
 def _title(path: str, values: Mapping[str, Any], body: str) -> str:
     for key in ("title", "name"):
-        if given := _line(values.get(key)):
+        if given := as_line(values.get(key)):
             return given[:_NAME_CHARS_MAX]
     heading = _HEADING.search(body, 0, _TITLE_SEARCH_CHARS)
     stem = path.rpartition("/")[2].rpartition(".")[0]
-    return (_line(heading[1]) if heading else stem)[:_NAME_CHARS_MAX] or stem
+    return (as_line(heading[1]) if heading else stem)[:_NAME_CHARS_MAX] or stem
 
 
 def _description(path: str, values: Mapping[str, Any]) -> str:
     """What Graphiti has no field for, in words."""
-    given = _line(values.get("source_description"))
+    given = as_line(values.get("source_description"))
     words = [given or f"Markdown note {path}"]
     for label, keys in (
         ("type", _TYPE_KEYS),
@@ -176,7 +176,7 @@ def _description(path: str, values: Mapping[str, Any]) -> str:
         ("source", ("source",)),
         ("session", ("session_id",)),
     ):
-        value = next((line for key in keys if (line := _line(values.get(key)))), "")
+        value = next((line for key in keys if (line := as_line(values.get(key)))), "")
         if value:
             words.append(f"{label} {value}")
     if tags := tags_of(values):
@@ -184,20 +184,10 @@ def _description(path: str, values: Mapping[str, Any]) -> str:
     return "; ".join(words)[:_DESCRIPTION_CHARS_MAX]
 
 
-def tags_of(values: Mapping[str, Any]) -> list[str]:
-    """The tags of a note: a list, or one text separated by commas."""
-    given = values.get("tags", values.get("tag"))
-    if isinstance(given, str):
-        given = given.split(",")
-    if not isinstance(given, list):
-        given = [] if given is None else [given]
-    return [tag for one in given if (tag := _line(one).lstrip("#").strip())]
-
-
 def _reference_time(file: LocalFile, values: Mapping[str, Any]) -> str:
     """When what the note tells happened: its front matter, its name, or when it was written."""
     for key in _TIME_KEYS:
-        if (instant := _instant(_line(values.get(key)))) is not None:
+        if (instant := _instant(as_line(values.get(key)))) is not None:
             return instant
     dated = _DATED_NAME.search(file.path.rpartition("/")[2])
     if dated and (instant := _instant(dated[1])) is not None:
@@ -213,12 +203,6 @@ def _instant(text: str) -> str | None:
         except (ValueError, OverflowError):
             continue
     return None
-
-
-def _line(value: object) -> str:
-    if value is None or isinstance(value, dict | list):
-        return ""
-    return " ".join(str(value).split())
 
 
 def split_text(text: str, chars_max: int) -> Sequence[str]:

@@ -186,6 +186,56 @@ class ChunkUpkeep(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class TermProgress:
+    """By which scheme the terms of chunks are made."""
+
+    version: int
+    through: int | None
+    """Chunks up to this key have them; None: all of them."""
+    last: int
+    """The last chunk that was there when it began. Later ones had them from the start."""
+
+
+@dataclass(frozen=True, slots=True)
+class TermSource:
+    """What the terms of a chunk are made of."""
+
+    chunk_key: int
+    title: str
+    heading: str
+    text: str
+
+
+class TermUpkeep(Protocol):
+    """Making the terms of chunks anew, while the index is in use."""
+
+    def progress(self) -> TermProgress: ...
+
+    def begin(self, version: int) -> None:
+        """All chunks that are there are to have the terms of this version, unless it is older."""
+        ...
+
+    def page(self, after: int, last: int, limit: int) -> list[TermSource]:
+        """Chunks by their keys, in order."""
+        ...
+
+    def put(
+        self,
+        terms: Mapping[int, ChunkTerms],
+        *,
+        version: int,
+        before: int,
+        through: int | None,
+    ) -> bool:
+        """These chunks get other terms, those of them that are still there; an engine may let them
+        take their place later. `through` takes the place of `before`.
+
+        False: another process was faster, and nothing happened.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class ModelVectors:
     model_id: int
     identity: str
@@ -736,6 +786,8 @@ class Upkeep(Protocol):
     def usage(self) -> UsageUpkeep: ...
     @property
     def chunks(self) -> ChunkUpkeep: ...
+    @property
+    def terms(self) -> TermUpkeep: ...
     @property
     def transfer(self) -> TransferUpkeep: ...
     @property

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from zibaldone.model.chunk import ChunkChanges, ChunkTerms, MovedChunk, NewChunk, StoredChunk
 from zibaldone.text.chunk import Chunk
-from zibaldone.text.terms import index_terms
+from zibaldone.text.terms import chunk_terms
 from zibaldone.text.title import title_beside
 
 Checkpoint = Callable[[], None]
@@ -51,11 +51,10 @@ class WantedChunks:
 
     def make_terms(self, stored: Iterable[StoredChunk], checkpoint: Checkpoint) -> None:
         """Make the terms that `changes` needs, in advance."""
-        title_terms = index_terms(self.title)
         for hashed in self._compared(stored).added:
             checkpoint()
             if hashed.digest not in self.terms:
-                self.terms[hashed.digest] = self._terms(title_terms, hashed.chunk)
+                self.terms[hashed.digest] = self._terms(hashed.chunk)
 
     def lacks_terms(self, stored: Iterable[StoredChunk]) -> bool:
         """Would `changes` have to make terms?"""
@@ -87,14 +86,10 @@ class WantedChunks:
         removed = [gone.chunk_key for left in by_hash.values() for gone in left]
         return _Compared(added, moved, removed)
 
-    def _terms(self, title_terms: list[list[str]], chunk: Chunk) -> ChunkTerms:
-        title = title_terms if title_beside(self.title, chunk.text) else []
-        return ChunkTerms(title, index_terms(chunk.heading), index_terms(chunk.text))
+    def _terms(self, chunk: Chunk) -> ChunkTerms:
+        return chunk_terms(self.title, chunk.heading, chunk.text)
 
     def _new_chunks(self, added: Sequence[HashedChunk]) -> list[NewChunk]:
-        if not added:
-            return []
-        title_terms = index_terms(self.title)
         return [
             NewChunk(
                 chunk.index,
@@ -103,7 +98,7 @@ class WantedChunks:
                 chunk.heading,
                 chunk.text,
                 digest,
-                self.terms.get(digest) or self._terms(title_terms, chunk),
+                self.terms.get(digest) or self._terms(chunk),
             )
             for chunk, digest in ((hashed.chunk, hashed.digest) for hashed in added)
         ]

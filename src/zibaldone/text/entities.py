@@ -23,9 +23,6 @@ from typing import Any
 from zibaldone.limits import (
     ENTITIES_MAX,
     ENTITY_CHARS_MAX,
-    FRONT_MATTER_ALIASES_MAX,
-    FRONT_MATTER_CHARS_MAX,
-    FRONT_MATTER_DEPTH_MAX,
 )
 from zibaldone.model.memory import Entity
 from zibaldone.text.normalize import normal_form
@@ -34,7 +31,6 @@ from zibaldone.text.words import STOP_WORDS
 SPEAKER = "Person"
 """The label of who speaks in a message."""
 
-_FRONT_MATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)(?:\r?\n)---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 _WIKI_LINK = re.compile(
     r"\[\[([^\[\]|#\n]{1,120})(?:#[^\[\]|\n]{0,120})?(?:\|[^\[\]\n]{0,120})?\]\]"
 )
@@ -73,47 +69,14 @@ _NO_NAMES = STOP_WORDS | frozenset(
     every everyone everything someone something anyone anything nothing nobody
     """.split()  # noqa: SIM905
 )
+_NO_NAME = re.compile(
+    r"|\d{4}-\d{1,2}-\d{1,2}(?:[Tt ].{0,40})?|[\d.:,_+-]{1,40}|(?i:yes|no|on|off|true|false|null)"
+)
+"""Values of front matter that are a date, a number or a switch."""
 _SKIPPED_KEYS = frozenset(
     """title name date time timestamp created updated modified reference_time id uuid session_id
     rating score description summary body content hash""".split()  # noqa: SIM905
 )
-
-
-def front_matter(text: str) -> tuple[Mapping[str, Any], int]:
-    """What stands between the first `---` lines, and where the text behind begins.
-
-    Broken front matter is none: it is text like any other.
-    """
-    match = _FRONT_MATTER.match(text[: FRONT_MATTER_CHARS_MAX + 100])
-    if match is None:
-        return {}, 0
-    import yaml  # seldom needed
-
-    try:
-        if not _is_small(yaml, match[1]):
-            return {}, 0
-        values = yaml.load(match[1], Loader=_loader(yaml))  # noqa: S506 - a safe one
-    except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
-        return {}, 0
-    if not isinstance(values, dict):
-        return {}, 0
-    return {key: value for key, value in values.items() if isinstance(key, str)}, match.end()
-
-
-def _is_small(yaml: Any, block: str) -> bool:
-    """Looking at events builds nothing; mappings of aliases can hold any number of entries."""
-    depth = aliases = 0
-    for event in yaml.parse(block, Loader=_loader(yaml)):
-        aliases += isinstance(event, yaml.AliasEvent)
-        depth += isinstance(event, yaml.CollectionStartEvent)
-        depth -= isinstance(event, yaml.CollectionEndEvent)
-        if aliases > FRONT_MATTER_ALIASES_MAX or depth > FRONT_MATTER_DEPTH_MAX:
-            return False
-    return True
-
-
-def _loader(yaml: Any) -> Any:
-    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def entity_key(name: str) -> str:
@@ -166,7 +129,7 @@ def _of_values(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         )
         listed = value if isinstance(value, list) else [value]
         for one in listed[:ENTITIES_MAX]:
-            if isinstance(one, str) and one.strip() and "\n" not in one:
+            if isinstance(one, str) and "\n" not in one and not _NO_NAME.fullmatch(one.strip()):
                 yield one.strip(), label
 
 

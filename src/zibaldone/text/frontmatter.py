@@ -40,20 +40,23 @@ class FrontMatter:
     """Why a block could not be read; empty if it could, or if there is none."""
 
 
-def read_front_matter(text: str) -> FrontMatter:
-    """Split a text into its front matter and its body. A byte order mark is dropped."""
+def read_front_matter(text: str, chars_max: int = FRONT_MATTER_BLOCK_CHARS_MAX) -> FrontMatter:
+    """Split a text into its front matter and its body. A byte order mark is dropped.
+
+    A block of more than `chars_max` characters is text.
+    """
     text = text.removeprefix(_BYTE_ORDER_MARK)
     opening = _OPENING.match(text)
     if opening is None:
         return FrontMatter(body=text)
-    end = opening.end() + FRONT_MATTER_BLOCK_CHARS_MAX
+    end = opening.end() + chars_max
     closing = _CLOSING.search(text, opening.end(), end)
     if closing is None:
         # A rule of dashes may begin a text; a key after it says that this was meant as a block.
         if _KEY.match(text, opening.end()) is None:
             return FrontMatter(body=text)
         if len(text) > end:
-            why = f"does not end within {FRONT_MATTER_BLOCK_CHARS_MAX} characters"
+            why = f"does not end within {chars_max} characters"
         else:
             why = "has no closing line ---"
         return FrontMatter(body=text, problem=f"The front matter {why}.")
@@ -62,6 +65,26 @@ def read_front_matter(text: str) -> FrontMatter:
     except PROBLEMS as problem:
         return FrontMatter(body=text, problem=f"The front matter {_reason(problem)}.")
     return FrontMatter(values=values, body=text[closing.end() :])
+
+
+def tags_of(values: Mapping[str, Any]) -> list[str]:
+    """The tags of front matter: a list, or one text separated by commas."""
+    given = values.get("tags", values.get("tag"))
+    if isinstance(given, str):
+        given = given.split(",")
+    if not isinstance(given, list):
+        given = [] if given is None else [given]
+    return [tag for one in given if (tag := as_line(one).lstrip("#").strip())]
+
+
+def as_line(value: object) -> str:
+    """A value as one line of text; nothing for lists and objects."""
+    if value is None or isinstance(value, dict | list):
+        return ""
+    try:
+        return " ".join(str(value).split())
+    except ValueError:  # a number of more digits than Python writes
+        return ""
 
 
 class _Refused(ValueError):

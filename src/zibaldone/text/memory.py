@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from zibaldone.limits import MEMORY_READ_CHARS_MAX
+from zibaldone.limits import FRONT_MATTER_CHARS_MAX, MEMORY_READ_CHARS_MAX
 from zibaldone.model.document import DocumentFields
 from zibaldone.model.instant import from_iso
 from zibaldone.model.memory import Episode, place_of
-from zibaldone.text.entities import entities_in, front_matter
+from zibaldone.text.entities import entities_in
 from zibaldone.text.facts import facts_in
+from zibaldone.text.frontmatter import FrontMatter, read_front_matter
 
 REFERENCE_TIME = "reference_time"
 """Metadata: when what the episode says was so."""
@@ -25,11 +26,16 @@ def episode_of(document: DocumentFields, body: str) -> Episode | None:
         return None
     valid_at_us = reference_time_us(document)
     is_message = document.metadata.get(SOURCE) == "message"
-    values, start = front_matter(body)
-    text = body[start : start + MEMORY_READ_CHARS_MAX]
-    entities = entities_in(text, tags=document.tags, values=values, speakers=is_message)
+    front = front_matter(body)
+    text = front.body[:MEMORY_READ_CHARS_MAX]
+    entities = entities_in(text, tags=document.tags, values=front.values, speakers=is_message)
     facts = facts_in(text, entities, valid_at_us, is_message=is_message)
     return Episode(*place, valid_at_us, entities, facts)
+
+
+def front_matter(body: str) -> FrontMatter:
+    """The front matter of an episode, and the text behind it."""
+    return read_front_matter(body, FRONT_MATTER_CHARS_MAX)
 
 
 def reference_time_us(document: DocumentFields) -> int:

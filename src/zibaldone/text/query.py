@@ -14,6 +14,7 @@ from zibaldone.limits import (
     QUERY_WISH_WORDS_MAX,
 )
 from zibaldone.model.query import Query
+from zibaldone.text.language import other_language_of
 from zibaldone.text.lookups import lookup_count
 from zibaldone.text.words import STOP_WORDS, clusters, fold_case, is_unspaced, lexemes, pairs
 
@@ -39,7 +40,9 @@ def parse_query(query: str) -> Query:
     parts = list(_parts(literal))
     plain = [part for part in parts if part.quotes is None and not _is_operator(part.text)]
     words = [word for part in plain for word in lexemes(part.text)]
-    draft = _Draft(is_prose=_is_prose(literal, words), is_all_quoted=not words)
+    language = other_language_of(words or lexemes(literal))
+    is_prose = _is_prose(literal, words)
+    draft = _Draft(is_prose=is_prose, is_all_quoted=not words, language=language)
     for part in parts:
         draft.read(part)
     return draft.finish()
@@ -101,7 +104,8 @@ def _first_wishes(wishes: Iterable[tuple[str, ...]]) -> Iterator[tuple[str, ...]
 class _Draft:
     """A query while it is read."""
 
-    def __init__(self, *, is_prose: bool, is_all_quoted: bool) -> None:
+    def __init__(self, *, is_prose: bool, is_all_quoted: bool, language: str) -> None:
+        self._language = language
         self._is_prose = is_prose
         self._is_all_quoted = is_all_quoted
         self.terms: list[str] = []
@@ -182,6 +186,7 @@ class _Draft:
             terms=terms,
             wishes=tuple(_first_wishes(dict.fromkeys(self.wishes))),
             plain_operators=tuple(dict.fromkeys(self.plain_operators)),
+            language=self._language,
             spare_terms=tuple(spare),
             ignored=self._ignored,
         )

@@ -9,6 +9,7 @@ from itertools import chain, zip_longest
 
 from zibaldone.limits import TERM_CHARS_MAX
 from zibaldone.model.query import Query
+from zibaldone.text.language import function_words, has_stems, language_stem
 from zibaldone.text.stem import stem
 from zibaldone.text.words import (
     aligned_fold,
@@ -90,9 +91,13 @@ def _best_window(places: Sequence[Match], chars_max: int) -> tuple[int, int]:
 def _matches(text: str, query: Query) -> Iterator[Match]:
     """Every place where a word of the query stands, with the stem that it matched."""
     quoted = chain.from_iterable((*query.phrases, *query.wishes))
-    words = (*query.terms, *query.spare_terms, *query.title_terms, *quoted)
+    words: Sequence[str] = (*query.terms, *query.spare_terms, *query.title_terms, *quoted)
+    language = query.language if has_stems(query.language) else ""
+    words = [word for word in words if word not in function_words(language)] or words
     sought = frozenset(chain.from_iterable(map(_sought_stems, words)))
     initials = {key[0] for key in sought}  # a stem begins as its word does; stemming is slow
+    if language:
+        sought |= {language_stem(part, language) for word in words for part in forms(word).written}
     prefixes = tuple(map(fold_accents, query.prefixes))
     folded, places = aligned_fold(text)
     camel = has_camel(text)
@@ -100,9 +105,10 @@ def _matches(text: str, query: Query) -> Iterator[Match]:
         plain = lexeme.isascii() and lexeme.isalnum()
         for offset, length, form in [(0, len(lexeme), lexeme)] if plain else _pieces(lexeme):
             is_prefixed = bool(prefixes) and form.startswith(prefixes)
-            if not is_prefixed and form[0] not in initials:
+            if not is_prefixed and not language and form[0] not in initials:
                 continue
-            key = stem(form)
+            key = language_stem(lexeme[offset : offset + length], language)
+            key = key if key in sought else stem(form)
             if is_prefixed or key in sought:
                 last = begin + offset + length - 1
                 end = last + 1

@@ -1,25 +1,33 @@
 """What the keyword index stores for a text.
 
-A text becomes runs of terms, all of them stemmed:
+A text becomes runs of terms, all of them stemmed as English is:
 
     first run    the words in reading order, case and accents folded, identifiers in their parts,
                  unspaced scripts as overlapping pairs; phrases are looked for here
     second run   further forms: identifiers whole (`json_extract`, `c++`) and words as written
                  where folding changed them (`việt`)
+    third run    in another language than English the stems of its words, each with a mark before it
     other runs   the parts of camelCase words, a run for each word
 
-No phrase spans two runs, and the second makes no false phrase: its terms hold a sign or a mark
-that no phrase term has.
+So each word of a German text is found as it is written and by its German stem (`text.language`). No
+phrase spans two runs, and the second and third make no false phrase: their terms hold a sign or a
+mark that no phrase term has.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import cast
 
 from zibaldone.limits import INDEX_TERMS_MAX, TERM_CHARS_MAX
+from zibaldone.model.chunk import ChunkTerms
+from zibaldone.text.language import STEM_MARK, language_of, language_stems
 from zibaldone.text.stem import stem
+from zibaldone.text.title import title_beside
 from zibaldone.text.words import camel_parts, fold_case, forms, lexemes
+
+_INDEXED_CHARS_MAX = INDEX_TERMS_MAX * TERM_CHARS_MAX
 
 _PLAIN_MAX = 32_768
 """Words kept; some five megabytes."""
@@ -44,12 +52,46 @@ class _PlainStems(dict[str, str | None]):
 _plain_stems = _PlainStems()
 
 
-def index_terms(text: str) -> list[list[str]]:
+def chunk_terms(title: str, heading: str, text: str) -> ChunkTerms:
+    """What the keyword index stores for a chunk. Its text tells the language of all three."""
+    split = _split(text)
+    language = language_of(split)
+    beside = title_beside(title, text)
+    return ChunkTerms(
+        title_terms(beside, language) if beside else [],
+        index_terms(heading, language) if heading else [[]],
+        _runs(text, split, language),
+    )
+
+
+def has_own_stems(terms: ChunkTerms) -> bool:
+    """Whether there are stems of another language than English among the terms."""
+    return any(run[:1] and run[0][0] == STEM_MARK for run in terms.body)
+
+
+@lru_cache(maxsize=64)
+def title_terms(title: str, language: str) -> list[list[str]]:
+    """Cached: all chunks of a document have its title."""
+    return index_terms(title, language)
+
+
+def index_terms(text: str, language: str = "") -> list[list[str]]:
     """The terms to index for a text, run by run."""
-    text = text[: INDEX_TERMS_MAX * TERM_CHARS_MAX]
-    words, further = _words(lexemes(fold_case(text)))
-    camels = [[*map(stem, parts)] for parts in camel_parts(text)]
-    runs = [words, further, *camels] if further or camels else [words]
+    return _runs(text, _split(text), language)
+
+
+def _split(text: str) -> list[str]:
+    return lexemes(fold_case(text[:_INDEXED_CHARS_MAX]))
+
+
+def _runs(text: str, split: list[str], language: str) -> list[list[str]]:
+    words, further = _words(split)
+    stems = language_stems(split, language)
+    camels = [[*map(stem, parts)] for parts in camel_parts(text[:_INDEXED_CHARS_MAX])]
+    if stems:
+        runs = [words, further, stems, *camels]
+    else:
+        runs = [words, further, *camels] if further or camels else [words]
     return list(_within(INDEX_TERMS_MAX, runs))
 
 

@@ -1,4 +1,4 @@
-"""A title for a text that was given none: its first heading, or its first line."""
+"""A title for a text that was given none: that of its front matter, its first heading or line."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from zibaldone.errors import InvalidArgument
 from zibaldone.limits import TITLE_CHARS_MAX
 from zibaldone.text import normalize
+from zibaldone.text.frontmatter import as_line, read_front_matter
 
 LINE_CHARS_MAX = 100
 """Of a first line that is no heading; a longer one is cut between words."""
@@ -32,8 +33,16 @@ def title_of(body: str, mime: str) -> str:
     """The title, or "" where the text has none to offer. Never raises."""
     if mime.partition(";")[0] not in _TITLED:
         return ""
-    title = first_heading(body[:_LOOKED_AT_CHARS]) if mime == "text/markdown" else ""
+    title = ""
+    if mime == "text/markdown":
+        title = _front_title(body) or first_heading(body[:_LOOKED_AT_CHARS])
     return _clean(title or _first_line(body[:_LOOKED_AT_CHARS]))
+
+
+def _front_title(body: str) -> str:
+    if not body.startswith(("---", "\ufeff---")):
+        return ""
+    return as_line(read_front_matter(body, _LOOKED_AT_CHARS).values.get("title"))
 
 
 def title_beside(title: str, text: str) -> str:

@@ -21,8 +21,8 @@ STOP_WORDS = frozenset(  # a text reads better than 130 literals
     until up ve very was we were what when where which while who whom why will with would you
     your""".split()  # noqa: SIM905
 )
-"""English only: lists of other languages hold English content words (German `die`, `war`, `man`),
-and the ranking gives frequent words little weight anyway."""
+"""Of English, in every query: lists of other languages hold English content words (German `die`,
+`war`, `man`), so those count only where the language is told (`text.language`)."""
 
 _SIGNS = frozenset("_-.@/\\:#&+")
 _JOINT = r"(?:::|_+|[-.@/\\:#&])"

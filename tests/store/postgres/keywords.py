@@ -6,14 +6,14 @@ from typing import cast
 
 from zibaldone.store.port import Store
 from zibaldone.store.postgres import scopes
-from zibaldone.store.postgres.postings import post, tidy
+from zibaldone.store.postgres.postings import post, renew, tidy
 from zibaldone.store.postgres.store import PostgresStore
 
 
 def post_all(store: Store) -> None:
     """Until there is nothing left to post or to merge."""
     writers = cast("PostgresStore", store)._writers
-    for step in (post, tidy):
+    for step in (post, renew, tidy):
         while writers.run_here(step, scopes.OF_UPKEEP):
             pass
 

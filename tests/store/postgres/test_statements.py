@@ -32,7 +32,7 @@ UPKEEP = tuple(
     f"{subject}."
     for subject in (
         "models", "consistency", "sources", "queue", "fold", "postings", "vector_upkeep",
-        "vector_indexes",
+        "vector_indexes", "term_scheme",
     )
 )  # fmt: skip
 OF_A_NAMESPACE = {

@@ -22,14 +22,16 @@ from tests.store.sqlite import schema_snapshot
 from tests.store.sqlite.schema_snapshot import schema_of
 from zibaldone.access.principal import Tenant
 from zibaldone.errors import ConfigurationError, StorageUnavailable
+from zibaldone.index.renewal import renew_terms
 from zibaldone.limits import Limits
 from zibaldone.model.query import Filter
 from zibaldone.store import migrate
 from zibaldone.store.open import DATABASE_NAME, open_store, store_url
 from zibaldone.store.sqlite import schema
-from zibaldone.store.sqlite.match import TOKENIZER
+from zibaldone.store.sqlite.match import TOKENIZER, column_text
 from zibaldone.store.sqlite.schema import APPLICATION_ID, prepare
 from zibaldone.text.query import parse_query
+from zibaldone.text.terms import index_terms
 
 PACKAGE = "zibaldone.store.sqlite"
 MIGRATIONS = migrate.load(PACKAGE)
@@ -78,6 +80,7 @@ SAMPLE_ROWS: dict[str, tuple[str, ...]] = {
     "stable_inline_lists": ("(1, x'06', 1, 1)",),
     "sent_files": ("(1, '0/a.py', 4, 5, NULL)",),
     "consult_spending": ("('home', 'k1', 20000, 109, 0.5)",),
+    "term_scheme": ("(1, 5, 9)",),
     "usage": ("('home', 1, 3, 34)",),
     "api_keys": ("('k1', x'02', 'label', 'home', '', '[\"read\"]', NULL, 1, NULL, NULL)",),
 }
@@ -190,6 +193,30 @@ def test_documents_from_before_the_filters_are_found_and_filtered(tmp_path: Path
             assert keys(fits) == [11], fits
         for other in (Filter(tags_all=("y",)), Filter(min_score=8), Filter(created_after_us=2)):
             assert keys(other) == [], other
+    finally:
+        store.close()
+
+
+def test_a_database_from_before_languages_finds_german_plurals_after_it_was_served(
+    tmp_path: Path,
+) -> None:
+    before = [migration.name for migration in MIGRATIONS].index("term_scheme")
+    database_at(tmp_path / DATABASE_NAME, before)
+    text = "Die Häuser sind sehr alt, und sie stehen nicht mehr am See."
+    connection = apsw.Connection(str(tmp_path / DATABASE_NAME))
+    connection.execute("UPDATE chunks SET body = ? WHERE chunk_key = 11", (text,))
+    connection.execute("DELETE FROM chunk_terms WHERE rowid = 11")
+    terms = column_text(index_terms(text))  # no language: so they were made
+    connection.execute("INSERT INTO chunk_terms (rowid, body) VALUES (11, ?)", (terms,))
+    connection.close()
+    store = open_store(store_url(tmp_path), Limits())
+    try:
+        kept = Kept(store, Limits())
+        assert kept.found("Wo sind die Häuser?", Tenant("home")) == {"a/b"}
+        assert kept.found("Welches Haus?", Tenant("home")) == set()
+        asyncio.run(renew_terms(store))
+        assert kept.found("Welches Haus ist das?", Tenant("home")) == {"a/b"}
+        assert kept.found("Wo sind die Häuser?", Tenant("home")) == {"a/b"}
     finally:
         store.close()
 

@@ -32,7 +32,8 @@ BY_MEMORY = "what it brings is masked by namespace, in memory or by the statemen
 BESIDE = "what it brings is filtered by the statement beside it"
 WHOLE_INDEX = "measures the index itself, as its ranking does; says nothing of a document"
 UPKEEP = tuple(
-    f"{subject}." for subject in ("models", "vector_upkeep", "consistency", "sources", "queue")
+    f"{subject}."
+    for subject in ("models", "vector_upkeep", "consistency", "sources", "queue", "term_scheme")
 )
 OF_A_NAMESPACE = {
     *("sources.visible", "sources.records", "sources.record", "sources.named"),

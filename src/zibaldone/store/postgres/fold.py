@@ -12,7 +12,7 @@ from zibaldone.errors import ZibaldoneError
 from zibaldone.store import statements
 from zibaldone.store.postgres.connection import Transaction
 from zibaldone.store.postgres.locks import try_folding
-from zibaldone.store.postgres.postings import post, tidy
+from zibaldone.store.postgres.postings import post, renew, tidy
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ def fold(transaction: Transaction) -> bool:
 
 Step = Callable[[Transaction], bool]
 
-_STEPS: tuple[Step, ...] = (fold, post, tidy)
+_STEPS: tuple[Step, ...] = (fold, post, renew, tidy)
 """In transactions of their own, each as often as it has more to do."""
 
 

@@ -46,6 +46,22 @@ def has_more(transaction: Transaction) -> bool:
     return bool(transaction.value(_SQL["has_more"]))
 
 
+def renew(transaction: Transaction) -> bool:
+    """Let new terms of chunks take the place of the old, segment by segment. True: more to do."""
+    if not try_posting(transaction):
+        return False
+    transaction.defer(*_SETTINGS)
+    segment = transaction.value(_SQL["renewable"])
+    if segment is None:
+        transaction.execute(_SQL["forget_gone"])
+        return False
+    values = {"segment": segment}
+    for statement in ("hold", "recount", "renew"):
+        transaction.execute(_SQL[statement], values)
+    transaction.execute(_SQL["merge"], {"segments": [segment]})
+    return True
+
+
 def tidy(transaction: Transaction) -> bool:
     """Merge some segments, or take out what is gone. True: there may be more to do."""
     if not try_posting(transaction):

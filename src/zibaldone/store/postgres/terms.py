@@ -8,6 +8,7 @@ wait for each other.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from zibaldone.model.chunk import ChunkTerms, TermRuns
 from zibaldone.store import statements
@@ -31,14 +32,16 @@ single letters; only phrases and counts at its end are affected."""
 def add_terms(transaction: Transaction, terms: Mapping[int, ChunkTerms]) -> None:
     """Make chunks found by their terms, by chunk key."""
     transaction.totals[NOTE] = True
-    transaction.defer(
-        _SQL["add"],
-        {
-            "chunk_keys": list(terms),
-            "lengths": [_length(of_chunk) for of_chunk in terms.values()],
-            "terms": [_tsvector(of_chunk) for of_chunk in terms.values()],
-        },
-    )
+    transaction.defer(_SQL["add"], term_values(terms))
+
+
+def term_values(terms: Mapping[int, ChunkTerms]) -> dict[str, list[Any]]:
+    """Terms as columns of values."""
+    return {
+        "chunk_keys": list(terms),
+        "lengths": [_length(of_chunk) for of_chunk in terms.values()],
+        "terms": [_tsvector(of_chunk) for of_chunk in terms.values()],
+    }
 
 
 def remove_terms(transaction: Transaction, chunk_keys: Sequence[int]) -> None:

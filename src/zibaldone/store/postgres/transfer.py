@@ -46,6 +46,7 @@ _DERIVED = (
     "postings",
     "posting_waste",
     "term_statistics",
+    "new_terms",
     "vector_mirrors",
     "vector_mirror_changes",
 )

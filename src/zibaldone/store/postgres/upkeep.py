@@ -12,6 +12,7 @@ from zibaldone.store.postgres.models import ModelUpkeep
 from zibaldone.store.postgres.queue import QueueUpkeep
 from zibaldone.store.postgres.schedules import ScheduleUpkeep
 from zibaldone.store.postgres.sources import SourceUpkeep
+from zibaldone.store.postgres.term_scheme import TermUpkeep
 from zibaldone.store.postgres.transfer import TransferUpkeep
 from zibaldone.store.postgres.usage import UsageUpkeep
 from zibaldone.store.postgres.vector_upkeep import VectorUpkeep
@@ -52,6 +53,10 @@ class Upkeep:
     @cached_property
     def chunks(self) -> ChunkTable:
         return ChunkTable(self._transaction)
+
+    @cached_property
+    def terms(self) -> TermUpkeep:
+        return TermUpkeep(self._transaction)
 
     @cached_property
     def transfer(self) -> TransferUpkeep:

@@ -39,6 +39,12 @@ def add_terms(raw: apsw.Connection, terms: Mapping[Any, ChunkTerms]) -> None:
     )
 
 
+def replace_terms(raw: apsw.Connection, terms: Mapping[int, ChunkTerms]) -> None:
+    """Make chunks found by other terms than before."""
+    raw.executemany(_SQL["delete_terms"], [{"chunk_key": key} for key in terms])
+    add_terms(raw, terms)
+
+
 class ChunkTable:
     """The chunks of a document by its storage key, whoever asks."""
 

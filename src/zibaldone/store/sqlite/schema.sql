@@ -409,3 +409,9 @@ CREATE INDEX document_links_by_target ON document_links (namespace, kind, target
 
 CREATE INDEX documents_recent ON documents (namespace, updated_at_us, document_id)
     WHERE deleted_at_us IS NULL;
+
+CREATE TABLE term_scheme (
+    version INTEGER NOT NULL,
+    through INTEGER,
+    last    INTEGER NOT NULL
+) STRICT;

@@ -13,6 +13,7 @@ from zibaldone.store.sqlite.models import ModelUpkeep
 from zibaldone.store.sqlite.queue import QueueUpkeep
 from zibaldone.store.sqlite.schedules import ScheduleUpkeep
 from zibaldone.store.sqlite.sources import SourceUpkeep
+from zibaldone.store.sqlite.term_scheme import TermUpkeep
 from zibaldone.store.sqlite.transfer import TransferUpkeep
 from zibaldone.store.sqlite.usage import UsageUpkeep
 from zibaldone.store.sqlite.vector_upkeep import VectorUpkeep
@@ -53,6 +54,10 @@ class Upkeep:
     @cached_property
     def chunks(self) -> ChunkTable:
         return ChunkTable(self._raw)
+
+    @cached_property
+    def terms(self) -> TermUpkeep:
+        return TermUpkeep(self._raw)
 
     @cached_property
     def transfer(self) -> TransferUpkeep:

@@ -11,6 +11,7 @@ from zibaldone.errors import DeadlineExceeded, InvalidArgument
 from zibaldone.keep.create import NewDocument, creation
 from zibaldone.model.extracted import Extracted
 from zibaldone.text import normalize
+from zibaldone.text.labels import labels_of
 from zibaldone.tools.documents.fields import Tags, Written
 from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
@@ -48,15 +49,17 @@ async def handle(call: Call, given: IngestDocument) -> Ingested:
         origin = {"origin": origin_url}
     document_id = normalize.document_id(given.path or f"ingested/{name}")
     call.require_document(document_id)  # of a path that is made from the file's name
+    limits = call.runtime.limits
+    labels = labels_of(extracted.text, extracted.mime, limits.metadata_bytes_max)
     new = NewDocument(
         document_id=document_id,
         body=extracted.text,
         title=given.title or extracted.title[:200],
-        tags=tuple(given.tags),
+        tags=tuple(given.tags) or labels.tags,
         mime=extracted.mime,
-        metadata={**origin, **given.metadata},
+        metadata={**labels.metadata, **origin, **given.metadata},
     )
-    edit = creation(new, call.actor, call.runtime.limits, upsert=True)
+    edit = creation(new, call.actor, limits, upsert=True)
     document, change = await call.write(edit)
     return {
         "id": document_id,

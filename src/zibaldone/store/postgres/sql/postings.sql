@@ -110,3 +110,53 @@ WITH unused AS (
     DELETE FROM zibaldone.term_statistics WHERE chunks <= 0 AND term <> ''
 )
 DELETE FROM zibaldone.posting_waste WHERE namespace = %(namespace)s;
+
+-- name: renewable
+-- A segment with chunks that get other terms, when all of it was looked at.
+SELECT s.segment FROM zibaldone.segments s CROSS JOIN zibaldone.term_scheme t
+WHERE (t.through IS NULL OR s.chunk_keys[cardinality(s.chunk_keys)] <= t.through)
+  AND EXISTS (SELECT 1 FROM unnest(s.chunk_keys) k (chunk_key)
+              JOIN zibaldone.new_terms n USING (chunk_key))
+ORDER BY s.segment LIMIT 1;
+
+-- name: hold
+-- Chunks of a segment that get other terms are not removed meanwhile.
+SELECT count(*) FROM (
+    SELECT 1 FROM zibaldone.chunk_terms t JOIN zibaldone.new_terms n USING (chunk_key)
+    WHERE t.chunk_key = ANY(
+        SELECT unnest(s.chunk_keys) FROM zibaldone.segments s WHERE s.segment = %(segment)s)
+    ORDER BY t.chunk_key FOR UPDATE OF t) held;
+
+-- name: recount
+-- What other terms change in the statistics.
+WITH changed AS MATERIALIZED (
+    SELECT t.length AS old_length, t.terms AS old_terms, n.length, n.terms
+    FROM zibaldone.segments s CROSS JOIN unnest(s.chunk_keys) k (chunk_key)
+    JOIN zibaldone.chunk_terms t USING (chunk_key) JOIN zibaldone.new_terms n USING (chunk_key)
+    WHERE s.segment = %(segment)s
+)
+INSERT INTO zibaldone.term_statistics AS s (term, chunks, length)
+SELECT lexeme COLLATE "C", sum(change), 0 FROM (
+    SELECT l.lexeme, 1 AS change FROM changed CROSS JOIN unnest(changed.terms) l
+    UNION ALL
+    SELECT l.lexeme, -1 FROM changed CROSS JOIN unnest(changed.old_terms) l
+) counted GROUP BY 1 HAVING sum(change) <> 0
+UNION ALL
+SELECT '', 0, coalesce(sum(length - old_length), 0) FROM changed
+ON CONFLICT (term) DO UPDATE SET chunks = s.chunks + excluded.chunks,
+    length = s.length + excluded.length;
+
+-- name: renew
+-- Other terms take their place; the postings are to be made of them in the same transaction.
+WITH taken AS (
+    DELETE FROM zibaldone.new_terms WHERE chunk_key = ANY(
+        SELECT unnest(s.chunk_keys) FROM zibaldone.segments s WHERE s.segment = %(segment)s)
+    RETURNING chunk_key, length, terms
+)
+UPDATE zibaldone.chunk_terms t SET length = n.length, terms = n.terms
+FROM taken n WHERE n.chunk_key = t.chunk_key;
+
+-- name: forget_gone
+-- New terms of chunks that are gone.
+DELETE FROM zibaldone.new_terms n
+WHERE NOT EXISTS (SELECT 1 FROM zibaldone.chunk_terms t WHERE t.chunk_key = n.chunk_key);
