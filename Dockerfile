@@ -2,6 +2,7 @@
 ARG PYTHON=3.11-slim
 
 FROM python:${PYTHON} AS build
+ARG EXTRAS=ingest,oauth,postgres,pull,remote
 WORKDIR /build
 COPY pyproject.toml hatch_build.py constraints.txt README.md LICENSE ./
 COPY models models
@@ -9,7 +10,7 @@ COPY src src
 # The model and its two libraries, without what these need only to download models.
 RUN python -m venv /opt/zibaldone \
     && /opt/zibaldone/bin/pip install --no-cache-dir --constraint constraints.txt --no-deps onnxruntime tokenizers \
-    && /opt/zibaldone/bin/pip install --no-cache-dir --constraint constraints.txt '.[consult,ingest,oauth,postgres,pull,qdrant,remote]' \
+    && /opt/zibaldone/bin/pip install --no-cache-dir --constraint constraints.txt ".[${EXTRAS}]" \
     && /opt/zibaldone/bin/python models/minilm/build.py --install \
     && /opt/zibaldone/bin/pip uninstall --yes pip setuptools
 

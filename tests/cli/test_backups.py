@@ -260,6 +260,8 @@ class TestRefused:
         foreign = tmp_path / "foreign.db"
         with sqlite3.connect(foreign) as raw:
             raw.execute("CREATE TABLE t (x)")
+        assert self.error(cli, "--store", str(foreign), "backup", str(tmp_path / "x"))[0] == 2
+        assert not (tmp_path / "x").exists()
         elsewhere = Commands(tmp_path / "elsewhere")
         code, _, message = self.error(elsewhere, "restore", str(foreign))
         assert (code, message) == (2, "foreign.db is an SQLite database of another program.")

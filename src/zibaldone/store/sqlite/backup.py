@@ -24,7 +24,10 @@ from zibaldone.model.instant import now_us, to_iso
 from zibaldone.store import migrate
 from zibaldone.store.sqlite.connection import Connection
 from zibaldone.store.sqlite.faults import file_errors, translated
+from zibaldone.store.sqlite.place import description_of
 from zibaldone.store.sqlite.schema import APPLICATION_ID, refuse_other_file
+from zibaldone.store.sqlite.transfer import is_being_filled
+from zibaldone.store.tables import half_filled
 
 _RECORD = "backup"
 _PAGES_PER_STEP = 1_000
@@ -67,12 +70,14 @@ def page_count(path: Path) -> int:
 
 def copy_pages(source: Path, destination: Path, advance: Advance) -> None:
     """Copy one state of the file into a new one. Other processes go on reading and writing."""
+    refuse_other_file(source)
     _create(destination)
     with _opened(source) as reader, _opened(destination) as writer, translated(destination, writer):
         writer.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF").fetchall()
         # As long as this snapshot is held, every step reads the same state.
         reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+        if is_being_filled(reader):
+            raise half_filled(description_of(source))
         with writer.backup("main", reader, "main") as copying:
             copied = 0
             while not copying.done:
