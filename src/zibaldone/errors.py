@@ -4,6 +4,8 @@
     ├── RequestError                      the caller can fix it
     │   ├── InvalidArgument               INVALID_ARGUMENT        422
     │   ├── BadRequest                    BAD_REQUEST             400
+    │   ├── InvalidUsage                  INVALID_USAGE           400
+    │   ├── Interrupted                   INTERRUPTED             400
     │   ├── Unauthenticated               UNAUTHENTICATED         401
     │   ├── Forbidden                     FORBIDDEN               403
     │   ├── InsufficientScope             INSUFFICIENT_SCOPE      403
@@ -89,6 +91,18 @@ class InvalidArgument(RequestError):
 
 class BadRequest(RequestError):
     pass
+
+
+class InvalidUsage(RequestError):
+    """A command with an unknown option, or without an argument that it needs."""
+
+    code = "INVALID_USAGE"
+
+
+class Interrupted(RequestError):
+    """A command that Ctrl-C ended."""
+
+    code = "INTERRUPTED"
 
 
 class Unauthenticated(RequestError):

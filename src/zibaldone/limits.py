@@ -433,6 +433,10 @@ INDEX_WORKER_ALIVE_SECONDS = 60.0
 INDEX_WORKER_RENEW_SECONDS = 15.0
 """How often an idle worker reports that it is alive."""
 
+COMMAND_VECTORS_SECONDS_MAX = 10.0
+"""How long a command that wrote one document makes vectors, where no server runs. It is enough for
+its own; what others left in the queue may take longer."""
+
 REINDEX_KEPT_SECONDS = 86_400.0
 """How long a scheduled look for missing vectors is kept: there are many, and few find any."""
 

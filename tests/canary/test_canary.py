@@ -220,9 +220,11 @@ class TestNothingToCheck:
         assert cli.error("canary", "--url", server.url) == (1, "NOT_CONFIGURED")
         assert cli.error("canary") == (1, "NOT_CONFIGURED")
 
-    @pytest.mark.usefixtures("hashed")
-    def test_a_store_that_is_not_indexed_is_left_alone(self, cli: Commands) -> None:
+    def test_a_store_that_is_not_indexed_is_left_alone(
+        self, cli: Commands, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         cli.ok("put", "waiting", stdin="words")
+        monkeypatch.setenv("ZIBALDONE_EMBEDDER", "hashed")
         result = cli("canary")
         assert result.exit_code == 5
         assert "zibaldone reindex" in result.stderr

@@ -107,7 +107,7 @@ def test_cancel_and_retry(cli: Commands) -> None:
     (job_id,) = add(cli, job())
     assert cli.ok("jobs", "cancel", job_id) == f"cancelled {job_id}\n"
     assert cli.json("jobs", "show", job_id)["state"] == "cancelled"
-    assert cli.ok("jobs", "retry", job_id) == f"queued {job_id}; a running server takes it up\n"
+    assert cli.ok("jobs", "retry", job_id) == f"queued {job_id}; it runs when a server does\n"
     assert cli.json("jobs", "retry", job_id)["state"] == "queued"
     work_on(cli, "running")
     assert cli.ok("jobs", "cancel", job_id) == f"asked {job_id} to stop\n"

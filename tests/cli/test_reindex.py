@@ -63,8 +63,11 @@ def use_remote(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def put(cli: Commands, *paths: str) -> None:
-    for path in paths:
-        cli.ok("put", path, stdin=f"text of {path}")
+    """Without a model, so that vectors are left to be made."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ZIBALDONE_EMBEDDER", "none")
+        for path in paths:
+            cli.ok("put", path, stdin=f"text of {path}")
 
 
 def test_everything_that_lacks_a_vector_gets_one(cli: Commands, tables: Backend) -> None:
@@ -212,7 +215,7 @@ def test_a_run_that_was_killed_goes_on(
     folder.mkdir()
     for number in range(count):
         (folder / f"{number:03}.md").write_text(f"text number {number}")
-    cli.ok("import", str(folder))
+    cli.ok("import", str(folder), "--no-vectors")
     environment = clean_environment({**HASHED, **remote_environment(remote)}, data=data)
     begun = subprocess.Popen(
         [*COMMAND, "--data", str(data), "reindex", *TO_REMOTE],
@@ -245,7 +248,7 @@ def test_a_server_and_the_command_share_the_work(
     folder.mkdir()
     for number in range(count):
         (folder / f"{number:03}.md").write_text(f"text number {number}")
-    cli.ok("import", str(folder))
+    cli.ok("import", str(folder), "--no-vectors")
     same = {
         **remote_environment(remote),
         "ZIBALDONE_EMBEDDER": "remote",

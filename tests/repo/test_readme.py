@@ -29,12 +29,9 @@ def shown() -> list[tuple[str, str, str]]:
 
 
 def run(name: str, arguments: list[str], folder: Path) -> str:
-    """The output of a command; what it stored can then be found by meaning, as with a server."""
+    """The output of a command; what it stored can then be found by meaning."""
     result = run_cli(name, *arguments, data=folder / "data", environment=REAL, cwd=folder)
     assert result.returncode == 0, result.stderr
-    if name == "import" or arguments[:1] == ["sync"]:
-        indexed = run_cli("reindex", data=folder / "data", environment=REAL)
-        assert indexed.returncode == 0, indexed.stderr
     return result.stdout
 
 

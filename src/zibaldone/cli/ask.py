@@ -11,6 +11,7 @@ import click
 
 from zibaldone.access.principal import EFFECTS
 from zibaldone.cli import context, texts
+from zibaldone.cli.vectors import finish_vectors
 from zibaldone.errors import InvalidArgument, NotConfigured
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ def ask(
                     "upsert": True,
                 },
             )
+            finish_vectors(session, is_brief=True)
     if as_json:
         context.echo_json(answer)
     else:

@@ -34,8 +34,11 @@ def call(options: context.Options, /, tool: str, arguments: str) -> None:
         raise InvalidArgument(f"ARGUMENTS is not JSON: {problem}", field="arguments") from None
     if not isinstance(values, dict):
         raise InvalidArgument("ARGUMENTS must be a JSON object.", field="arguments")
-    if_missing: context.IfMissing = "create" if found.effect == "write" else "refuse"
-    context.echo_json(context.run_tool(options, found.name, values, if_missing=if_missing))
+    if found.effect == "write":
+        answer = context.run_writing_tool(options, found.name, values, if_missing="create")
+    else:
+        answer = context.run_tool(options, found.name, values)
+    context.echo_json(answer)
 
 
 def _tool(options: context.Options, name: str) -> AnyTool:

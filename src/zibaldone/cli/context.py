@@ -14,7 +14,7 @@ import click
 import orjson
 
 from zibaldone import settings
-from zibaldone.errors import ConfigurationError, ZibaldoneError
+from zibaldone.errors import ConfigurationError, InvalidUsage, ZibaldoneError
 
 if TYPE_CHECKING:
     from zibaldone.cli.session import Session as Session  # noqa: PLC0414 - used as context.Session
@@ -65,9 +65,38 @@ def run_tool(
         return session.call(tool, arguments)
 
 
+def run_writing_tool(
+    options: Options, tool: str, arguments: dict[str, Any], *, if_missing: IfMissing = "refuse"
+) -> Answer:
+    """The same, and where no server runs the vectors of what was written are made."""
+    from zibaldone.cli.vectors import finish_vectors
+
+    with opened(options, if_missing=if_missing) as session:
+        answer = session.call(tool, arguments)
+        finish_vectors(session, is_brief=True)
+    return answer
+
+
+class Interrupted(click.Abort):
+    """Ctrl-C; `hint` says what can be done now."""
+
+    def __init__(self, hint: str) -> None:
+        super().__init__()
+        self.hint = hint
+
+
+@contextmanager
+def resumable(hint: str = "Run the same command again to go on.") -> Iterator[None]:
+    """Around work, or a function, that Ctrl-C may end and that goes on when it is run again."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted(hint) from None
+
+
 def exit_code(error: ZibaldoneError) -> int:
     """The exit code for an error; `main` lists their meanings."""
-    if isinstance(error, ConfigurationError):
+    if isinstance(error, ConfigurationError | InvalidUsage):
         return 2
     return _EXIT_BY_STATUS.get(error.status, 1)
 
@@ -99,16 +128,16 @@ def echo_table(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozens
     """Print aligned columns; those numbered in `right` are aligned to the right."""
     if not rows:
         return
-    widths = [max(_columns(cell) for cell in column) for column in zip(*rows, strict=True)]
+    widths = [max(columns(cell) for cell in column) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = []
         for number, (cell, width) in enumerate(zip(row, widths, strict=True)):
-            filling = " " * (width - _columns(cell))
+            filling = " " * (width - columns(cell))
             cells.append(filling + cell if number in right else cell + filling)
         click.echo("  ".join(cells).rstrip())
 
 
-def _columns(text: str) -> int:
+def columns(text: str) -> int:
     """Width on a terminal: CJK characters take two columns, combining ones none."""
     if text.isascii():
         return len(text)

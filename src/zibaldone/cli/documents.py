@@ -69,12 +69,12 @@ def put(
         given["metadata"] = texts.metadata(meta)
     arguments = {"path": path, "content": texts.read_text(file, bytes_max), **given}
     if if_revision is None:
-        answer = context.run_tool(
+        answer = context.run_writing_tool(
             options, "upload_document", {**arguments, "upsert": upsert}, if_missing="create"
         )
     else:
         arguments["last_known_revision"] = if_revision
-        answer = context.run_tool(options, "update_document", arguments)
+        answer = context.run_writing_tool(options, "update_document", arguments)
     echo_written(answer, as_json)
 
 
@@ -163,7 +163,7 @@ def patch(
         arguments["old_str"] = _text("old", old, old_file, bytes_max)
         arguments["new_str"] = _text("new", new, new_file, bytes_max)
         arguments["replace_all"] = replace_all
-    answer = context.run_tool(options, "patch_document", arguments)
+    answer = context.run_writing_tool(options, "patch_document", arguments)
     if as_json:
         context.echo_json(answer)
     else:
@@ -183,7 +183,7 @@ def _text(name: str, text: str | None, file: str | None, bytes_max: int) -> str:
 @context.json_option
 @click.pass_context
 def rm(ctx: click.Context, paths: tuple[str, ...], if_revision: int | None, as_json: bool) -> None:
-    """Delete the documents at PATH...
+    """Delete documents; their history is kept.
 
     `zibaldone restore` brings one back.
     """

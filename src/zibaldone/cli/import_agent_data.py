@@ -17,6 +17,7 @@ from zibaldone.cli.importing import (
     skip_existing_option,
     update_option,
 )
+from zibaldone.cli.vectors import finish_vectors, no_vectors_option
 from zibaldone.model.incoming import Existing
 from zibaldone.pull.agent_data import postgres
 from zibaldone.pull.agent_data.file import DumpFile
@@ -50,8 +51,10 @@ _LINES = (
 @skip_existing_option
 @click.option("--dry-run", is_flag=True, help="Stop after the report.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
+@no_vectors_option
 @context.json_option
 @click.pass_context
+@context.resumable("What was imported is kept; run the same command again to go on.")
 def import_agent_data(
     ctx: click.Context,
     source: str,
@@ -59,6 +62,7 @@ def import_agent_data(
     existing: Existing | None,
     dry_run: bool,
     yes: bool,
+    no_vectors: bool,
     as_json: bool,
 ) -> None:
     """Import AgentData's table kb_documents.
@@ -85,6 +89,7 @@ def import_agent_data(
                             rows, report, importer, with_deleted=with_deleted, advance=advance
                         )
                     )
+                answer["vectors"] = finish_vectors(session, is_wanted=not no_vectors)
             answer |= importer.summary.as_dict()
             if not as_json:
                 echo_summary(importer.summary)

@@ -15,6 +15,7 @@ from zibaldone.cli.importing import (
     skip_existing_option,
     update_option,
 )
+from zibaldone.cli.vectors import finish_vectors, no_vectors_option
 from zibaldone.errors import Conflict, NotFound
 from zibaldone.exchange.folder import FolderImport
 from zibaldone.exchange.record import Brought, ImportRecord
@@ -61,8 +62,10 @@ from zibaldone.model.incoming import Existing
     "whose files are gone. They can be restored.",
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@no_vectors_option
 @context.json_option
 @click.pass_context
+@context.resumable("What was imported is kept; run the same command again to go on.")
 def import_folder(
     ctx: click.Context,
     paths: tuple[Path, ...],
@@ -73,6 +76,7 @@ def import_folder(
     existing: Existing | None,
     prune: bool,
     dry_run: bool,
+    no_vectors: bool,
     as_json: bool,
 ) -> None:
     """Import the file PATH, or the files of the folder PATH.
@@ -82,7 +86,7 @@ def import_folder(
     A file's path in the folder becomes the document's path; a file that is named itself keeps its
     name. A folder written by `export` gives back ids, titles, tags, metadata and history; files
     edited since then are newer. Hidden and ignored files are left out. A document that was changed
-    here is left alone unless --update is given.
+    here is left alone unless --update is given. Where no server runs, vectors are made here.
     """
     _check(paths, prune=prune)
     selection = Selection(include, exclude, ignores=not no_ignore)
@@ -120,11 +124,12 @@ def import_folder(
                         record.write(brought)
                 ids |= folder_import.ids
                 ignored += folder_import.ignored
+        vectors = finish_vectors(session, is_wanted=not (dry_run or no_vectors))
     if as_json:
         summary = {**importer.summary.as_dict(), "ignored": ignored, "dry_run": dry_run}
         if prune:
             summary |= {"removed": len(removed), "removed_paths": removed[:IMPORT_PROBLEMS_MAX]}
-        context.echo_json(summary)
+        context.echo_json({**summary, "vectors": vectors})
     else:
         echo_ignored(ignored)
         echo_summary(importer.summary, removed=removed if prune else None, dry_run=dry_run)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import click
+from click.shell_completion import CompletionItem
 
 from zibaldone.cli.import_agent_data import import_agent_data
 from zibaldone.cli.import_folder import import_folder
@@ -15,6 +16,12 @@ class ImportGroup(click.Group):
         if args and args[0] not in (*ctx.help_option_names, import_agent_data.name):
             args = [_PATH, *args]
         return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """A file or folder, which the shell completes, or the other word."""
+        word = import_agent_data.name or ""
+        others = [CompletionItem(word)] if word.startswith(incomplete) else []
+        return [CompletionItem(incomplete, type="file"), *others]
 
 
 @click.group("import", cls=ImportGroup)

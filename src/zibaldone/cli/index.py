@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from zibaldone.cli import context
+from zibaldone.cli.vectors import finish_vectors
 from zibaldone.errors import NotConfigured
 
 if TYPE_CHECKING:
@@ -35,7 +36,10 @@ def index() -> None:
 @context.json_option
 @click.pass_obj
 def status(options: context.Options, /, as_json: bool) -> None:
-    """Show how many documents have vectors, by model, and what is pending or failed."""
+    """Show how many documents have vectors.
+
+    By model, and what is pending or failed.
+    """
     answer = context.run_tool(options, "index_status", {})
     if as_json:
         context.echo_json(answer)
@@ -63,8 +67,14 @@ def _echo_status(status: dict[str, Any]) -> None:
 @context.json_option
 @click.pass_context
 def audit(ctx: click.Context, heal: bool, as_json: bool) -> None:
-    """Look for vectors without a chunk and documents without their vectors."""
-    answer = context.run_tool(ctx.obj, "audit_sync", {"heal": heal})
+    """Compare the vectors with the documents.
+
+    Finds vectors without a chunk, and documents without their vectors.
+    """
+    with context.opened(ctx.obj) as session:
+        answer = session.call("audit_sync", {"heal": heal})
+        if heal:
+            finish_vectors(session)
     if as_json:
         context.echo_json(answer)
     else:

@@ -88,7 +88,7 @@ def retry(options: context.Options, /, job_id: str, as_json: bool) -> None:
     if as_json:
         context.echo_json(job)
     else:
-        click.echo(f"queued {job_id}; a running server takes it up")
+        click.echo(f"queued {job_id}; it runs when a server does")
 
 
 def _row(job: dict[str, Any]) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,19 @@ class LazyCommand:
     def load(self) -> click.Command:
         module = importlib.import_module(f"zibaldone.cli.{self.module}")
         command: click.Command = getattr(module, self.attribute)
+        _add_json(command)
         return command
+
+
+def _add_json(command: click.Command) -> None:
+    """Every command takes --json, also one that prints nothing but errors."""
+    if isinstance(command, click.Group):
+        for inner in command.commands.values():
+            _add_json(inner)
+    elif not any("--json" in option.opts for option in command.params):
+        command.params.append(
+            click.Option(["--json"], is_flag=True, expose_value=False, help="Print errors as JSON.")
+        )
 
 
 class LazyGroup(click.Group):
@@ -43,6 +56,15 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         command = self._by_name.get(cmd_name)
         return None if command is None else command.load()
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """As click does it, from the summaries: completion must be quick."""
+        items = [
+            CompletionItem(name, help=summary)
+            for name, summary in self.summaries().items()
+            if name.startswith(incomplete)
+        ]
+        return items + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """As click does it, from the summaries instead of the commands."""

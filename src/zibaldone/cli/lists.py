@@ -9,6 +9,8 @@ from typing import Any
 import click
 
 from zibaldone.cli import context
+from zibaldone.cli.hits import ColorChoice, color_option, echo_hits, echo_note
+from zibaldone.cli.vectors import unserved_advice
 from zibaldone.find.parse import checked_text
 from zibaldone.limits import (
     LIST_LIMIT_DEFAULT,
@@ -141,6 +143,7 @@ def _echo_json_items(items: list[dict[str, Any]], *, is_first: bool) -> None:
     multiple=True,
     help="Only documents with this tag (repeatable).",
 )
+@color_option
 @context.json_option
 @click.pass_obj
 def search(
@@ -149,6 +152,7 @@ def search(
     limit: int,
     prefix: str,
     tags: tuple[str, ...],
+    color: ColorChoice,
     as_json: bool,
 ) -> None:
     """Search documents by meaning and by keywords.
@@ -162,15 +166,12 @@ def search(
         # Wait for the model, which a server would have loaded already.
         session.run(session.runtime.query_vectors.ready(_MODEL_LOADS_SECONDS_MAX))
         answer = session.call("search_knowledge", arguments)
+        advice = unserved_advice(session) if "note" in answer and not as_json else ""
     if as_json:
         context.echo_json(answer)
         return
-    for number, hit in enumerate(answer["results"], 1):
-        title = f"  {context.printable(hit['title'])}" if hit["title"] else ""
-        click.echo(f"{number}. {context.printable(hit['document_id'])}{title}")
-        for passage in hit["passages"]:
-            click.echo(f"   {context.printable(passage['snippet'])}")
+    echo_hits(answer["results"], color)
     if not answer["results"]:
         click.echo("Nothing found.", err=True)
     if "note" in answer:
-        click.echo(f"Note: {context.printable(answer['note'])}.", err=True)
+        echo_note(f"Note: {context.printable(answer['note'])}.{advice}")

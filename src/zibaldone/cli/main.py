@@ -4,11 +4,15 @@
 1  failed                     5  conflict (exists already, changed meanwhile, ambiguous)
 2  invalid usage or setting   6  not allowed
 3  invalid input              7  the store is unavailable (locked, full, read-only, damaged)
+                           130  interrupted (Ctrl-C)
 """
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +20,12 @@ import click
 
 import zibaldone
 from zibaldone.cli import context
+from zibaldone.cli.interrupts import EXIT_CODE, orderly
 from zibaldone.cli.lazy import LazyCommand, LazyGroup
-from zibaldone.errors import ZibaldoneError
+from zibaldone.errors import Interrupted, InvalidUsage, ZibaldoneError
+
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+"""A full disk, for instance, in the place of standard output."""
 
 # Name, module under zibaldone.cli, attribute, and the first sentence of the command's help.
 _COMMANDS = (
@@ -30,7 +38,7 @@ _COMMANDS = (
     ("get", "documents", "get", "Print the document at PATH, byte for byte."),
     ("ls", "lists", "ls", "List documents whose path starts with PREFIX."),
     ("patch", "documents", "patch", "Replace text in the document at PATH."),
-    ("rm", "documents", "rm", "Delete the documents at PATH..."),
+    ("rm", "documents", "rm", "Delete documents; their history is kept."),
     ("history", "revisions", "history", "List the revisions of the document at PATH."),
     ("backup", "backups", "backup", "Write everything into FILE, while the server runs."),
     ("restore", "revisions", "restore", "Restore a backup, or a REVISION of the document at PATH."),
@@ -79,21 +87,59 @@ def commands(
 def main(arguments: list[str] | None = None) -> Any:
     """Run a command. An error is one line (with --json one JSON object) and an exit code."""
     given = sys.argv[1:] if arguments is None else arguments
+    with orderly():
+        code = _exit_code(given, as_json="--json" in _before_dashes(given))
+    sys.exit(code)
+
+
+def _before_dashes(arguments: list[str]) -> list[str]:
+    return arguments[: arguments.index("--")] if "--" in arguments else arguments
+
+
+def _exit_code(arguments: list[str], *, as_json: bool) -> int:
     try:
-        code = commands.main(args=given, prog_name="zibaldone", standalone_mode=False)
+        code = _run(arguments, as_json=as_json)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:  # the reader of the pipe (`| head`) is gone
+        _discard_output()
+        return 1
+    except OSError as problem:
+        if problem.filename is not None or problem.errno not in _UNWRITABLE:
+            raise
+        _discard_output()
+        with suppress(OSError):
+            click.echo(f"zibaldone: Cannot write: {problem.strerror}. [OUTPUT_FAILED]", err=True)
+        return 1
+    return code
+
+
+def _run(arguments: list[str], *, as_json: bool) -> int:
+    try:
+        code = commands.main(args=arguments, prog_name="zibaldone", standalone_mode=False)
     except ZibaldoneError as error:
-        sys.exit(_report(error, as_json="--json" in given))
-    except click.exceptions.Abort:
-        click.echo("Interrupted.", err=True)
-        sys.exit(130)
+        return _report(error, as_json=as_json)
+    except click.Abort as abort:
+        hint = f" {abort.hint}" if isinstance(abort, context.Interrupted) else ""
+        if as_json:
+            _report(Interrupted(f"Interrupted.{hint}"), as_json=True)
+        else:
+            # Click ends the line of the terminal's ^C only where it saw the interruption itself.
+            click.echo(f"\nInterrupted.{hint}" if hint else "Interrupted.", err=True)
+        return EXIT_CODE
     except click.ClickException as problem:
+        if as_json:
+            return _report(InvalidUsage(_message(problem)), as_json=True)
         problem.show()
-        sys.exit(problem.exit_code)
-    except BrokenPipeError:
-        # The reader of the pipe (`| head`) is gone.
-        sys.stderr.close()
-        sys.exit(1)
-    sys.exit(code if isinstance(code, int) else 0)
+        return problem.exit_code
+    return code if isinstance(code, int) else 0
+
+
+def _message(problem: click.ClickException) -> str:
+    """What click would print on standard error, without the usage."""
+    if isinstance(problem, click.exceptions.NoArgsIsHelpError):
+        return "A command is missing; --help lists them."
+    return problem.format_message()
 
 
 def _report(error: ZibaldoneError, *, as_json: bool) -> int:
@@ -102,3 +148,9 @@ def _report(error: ZibaldoneError, *, as_json: bool) -> int:
     else:
         context.echo_error(error)
     return context.exit_code(error)
+
+
+def _discard_output() -> None:
+    """Python would try to write what is left at its end, and complain again."""
+    with suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

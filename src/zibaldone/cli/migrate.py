@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @click.option("--restart", is_flag=True, help="Forget what an unfinished migration has copied.")
 @context.json_option
 @click.pass_obj
+@context.resumable()
 def migrate(
     options: context.Options,
     /,

@@ -32,6 +32,7 @@ from zibaldone.index.sweep import drop_other_models
 )
 @context.json_option
 @click.pass_context
+@context.resumable()
 def reindex(ctx: click.Context, /, drop_others: bool, as_json: bool, **flags: Any) -> None:
     """Embed every chunk that has no vector yet.
 

@@ -123,7 +123,7 @@ def restore(
 
     \b
     zibaldone restore PATH REVISION   an earlier revision of one document
-    zibaldone restore FILE            everything, from a file that `zibaldone backup` wrote
+    zibaldone restore FILE            everything, from a file of `backup`
 
     A revision is written as a new one. A deleted document comes back.
 
@@ -138,4 +138,4 @@ def restore(
     if force:
         raise click.UsageError("--force is for a backup, without a REVISION.")
     arguments = {"path": path, "revision": revision, "last_known_revision": if_revision}
-    echo_written(context.run_tool(options, "restore_document", arguments), as_json)
+    echo_written(context.run_writing_tool(options, "restore_document", arguments), as_json)

@@ -10,6 +10,7 @@ import click
 from zibaldone.cli import context
 from zibaldone.cli.source_add import echo_documents
 from zibaldone.cli.source_session import opened
+from zibaldone.cli.vectors import finish_vectors
 from zibaldone.limits import SOURCE_PREVIEW_ROWS_DEFAULT, SOURCE_PREVIEW_ROWS_MAX
 
 _COUNTS = ("created", "updated", "deleted", "unchanged", "failed")
@@ -32,7 +33,9 @@ namespace_option: Callable[[Command], Command] = click.option(
 def show(
     options: context.Options, /, name: str, namespace: str | None, trigger: bool, as_json: bool
 ) -> None:
-    """Show how the source NAME is defined, what it holds and how its last sync went.
+    """Show a source and its last sync.
+
+    How the source NAME is defined, what it holds and how its last sync went.
 
     With --trigger, prints SQL for the owner of the table to run once. A source that is live is then
     synced as soon as the table changes. Zibaldone itself changes nothing in your databases.
@@ -91,7 +94,10 @@ def _in_words(value: Any) -> str:
 @context.json_option
 @click.pass_context
 def test(ctx: click.Context, /, name: str, namespace: str | None, as_json: bool) -> None:
-    """Connect to the database of the source NAME and compare it with the definition."""
+    """Compare a source with its database.
+
+    Connects to the database of the source NAME, and says what does not fit the definition.
+    """
     with opened(ctx.obj) as session:
         answer = session.call("test_source", {"source": name, "namespace": namespace})
     if as_json:
@@ -120,7 +126,10 @@ def test(ctx: click.Context, /, name: str, namespace: str | None, as_json: bool)
 def preview(
     options: context.Options, /, name: str, namespace: str | None, rows: int, as_json: bool
 ) -> None:
-    """Show the first rows of the source NAME as the documents they become; stores nothing."""
+    """Show rows of a source as documents.
+
+    The first rows of the source NAME as the documents they become; nothing is stored.
+    """
     with opened(options) as session:
         answer = session.call(
             "preview_source", {"source": name, "namespace": namespace, "rows": rows}
@@ -174,7 +183,10 @@ def _set_enabled(
 def remove(
     options: context.Options, /, name: str, namespace: str | None, yes: bool, as_json: bool
 ) -> None:
-    """Delete the documents of the source NAME and forget it; its database is not touched."""
+    """Delete the documents of a source, and forget it.
+
+    The database of the source NAME is not touched.
+    """
     with opened(options) as session:
         arguments = {"source": name, "namespace": namespace}
         if not yes and not as_json:
@@ -199,6 +211,7 @@ def remove(
 )
 @context.json_option
 @click.pass_context
+@context.resumable()
 def sync(
     ctx: click.Context,
     /,
@@ -208,9 +221,12 @@ def sync(
     allow_deletes: bool,
     as_json: bool,
 ) -> None:
-    """Bring the sources NAMES, or all that are enabled, up to date with their databases.
+    """Bring sources up to date with their databases.
+
+    The sources NAMES, or all that are enabled.
 
     If a server is running on the same store it may do the work; this command then waits for it.
+    Without one, vectors are made here.
     """
     arguments = {
         "sources": list(names),
@@ -220,8 +236,10 @@ def sync(
     }
     # With sources in the settings this may be the first thing that is stored.
     if_missing: context.IfMissing = "create" if ctx.obj.settings().sources else "refuse"
-    with opened(ctx.obj, if_missing) as session, context.progress_bar("Syncing") as notify:
-        answer = session.call("sync_sources", arguments, notify)
+    with opened(ctx.obj, if_missing) as session:
+        with context.progress_bar("Syncing") as notify:
+            answer = session.call("sync_sources", arguments, notify)
+        finish_vectors(session)
     if as_json:
         context.echo_json(answer)
     else:

@@ -12,6 +12,7 @@ import click
 from zibaldone.cli import context, source_commands
 from zibaldone.cli.source_add import add
 from zibaldone.cli.source_session import opened
+from zibaldone.cli.vectors import finish_vectors
 from zibaldone.limits import (
     CHUNK_MINIMUM_CHARS_DEFAULT,
     CHUNK_OVERLAP_CHARS_DEFAULT,
@@ -87,6 +88,7 @@ def _list(options: context.Options, *, as_json: bool) -> None:
 @click.option("--namespace", help="Namespace of the source, if several have one of that name.")
 @context.json_option
 @click.pass_obj
+@context.resumable()
 def chunking(
     options: context.Options,
     /,
@@ -104,8 +106,10 @@ def chunking(
     arguments: dict[str, Any] = {"source": name, "namespace": namespace}
     changes = {"by": by, **sizes}
     if any(value is not None for value in changes.values()):
-        with context.opened(options) as session, context.progress_bar("Chunking") as notify:
-            answer = session.call("set_source_chunking", {**arguments, **changes}, notify)
+        with context.opened(options) as session:
+            with context.progress_bar("Chunking") as notify:
+                answer = session.call("set_source_chunking", {**arguments, **changes}, notify)
+            finish_vectors(session)
     else:
         answer = context.run_tool(options, "source_chunking", arguments)
     if as_json:
