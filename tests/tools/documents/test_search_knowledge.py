@@ -98,7 +98,7 @@ def test_the_shape_of_an_answer(tools: Mcp) -> None:
     assert {*answer} == {"results", "count", "truncated", "read_on"}
     assert answer["count"] == len(answer["results"])
     for hit in answer["results"]:
-        assert {*hit} == {"document_id", "title", "score", "passages"}
+        assert {*hit} == {*("document_id", "title", "score", "relevance", "updated_at", "passages")}
         assert 1 <= len(hit["passages"]) <= 2
         for passage in hit["passages"]:
             assert {"snippet", "start"} <= {*passage} <= {"snippet", "start", "heading", "matches"}

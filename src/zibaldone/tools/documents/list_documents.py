@@ -13,7 +13,7 @@ from zibaldone.errors import InvalidArgument
 from zibaldone.keep.reads import Period, list_level, list_page, list_recent
 from zibaldone.limits import LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX, LIST_OFFSET_MAX
 from zibaldone.text import normalize
-from zibaldone.tools.fields import Instant, instant_us
+from zibaldone.tools.fields import instant_us
 from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
 
@@ -30,10 +30,8 @@ class ListDocuments(Arguments):
     sort: Literal["path", "recent"] | None = Field(
         None, description="recent: newest first, as with a date; default path"
     )
-    updated_after: Instant | None = Field(
-        None, description="Written then or later, e.g. 2026-01-31"
-    )
-    updated_before: Instant | None = None
+    updated_after: str | None = Field(None, description="Written then or later, e.g. 2026-01-31")
+    updated_before: str | None = None
     count: Annotated[bool, SkipJsonSchema()] = False
     """Asked for by some clients; a full count is not offered, and asking changes nothing."""
 
@@ -75,7 +73,10 @@ async def handle(call: Call, given: ListDocuments) -> DocumentList:
     if given.cursor is not None and given.offset:
         raise InvalidArgument("Give offset or cursor, not both.", field="cursor")
     prefix = normalize.prefix(given.prefix)
-    period = Period(instant_us(given.updated_after), instant_us(given.updated_before))
+    period = Period(
+        instant_us(given.updated_after, "updated_after"),
+        instant_us(given.updated_before, "updated_before"),
+    )
     is_recent = given.sort == "recent" or period != Period()
     if is_recent and (given.folders or given.sort == "path"):
         raise InvalidArgument(

@@ -29,7 +29,7 @@ from zibaldone.model.query import Filter, Query
 from zibaldone.store.port import Reader
 from zibaldone.text import normalize
 from zibaldone.text.facets import folded_tags
-from zibaldone.tools.fields import Instant, LeftOut, instant_us
+from zibaldone.tools.fields import LeftOut, instant_us
 from zibaldone.tools.spec import Arguments, Call, ToolSpec
 
 _BYTES_PER_HIT = KNOWLEDGE_RESPONSE_BYTES // SEARCH_LIMIT_DEFAULT
@@ -46,10 +46,8 @@ class SearchKnowledge(Arguments):
     sort: Literal["relevance", "recent"] = Field(
         "relevance", description="recent: newest first among the good matches"
     )
-    updated_after: Instant | None = Field(
-        None, description="Written then or later, e.g. 2026-01-31"
-    )
-    updated_before: Instant | None = None
+    updated_after: str | None = Field(None, description="Written then or later, e.g. 2026-01-31")
+    updated_before: str | None = None
 
 
 class Hits(TypedDict):
@@ -71,8 +69,8 @@ async def handle(call: Call, given: SearchKnowledge) -> Hits:
     where = Filter(
         prefix=normalize.prefix(given.prefix),
         tags_all=_tags(given.tags),
-        updated_after_us=instant_us(given.updated_after),
-        updated_before_us=instant_us(given.updated_before),
+        updated_after_us=instant_us(given.updated_after, "updated_after"),
+        updated_before_us=instant_us(given.updated_before, "updated_before"),
     )
     query_vectors = call.runtime.query_vectors
     meant = await meaning_of(query_vectors, given.query, query)
