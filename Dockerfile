@@ -4,7 +4,7 @@ ARG PYTHON=3.11-slim
 FROM python:${PYTHON} AS build
 ARG EXTRAS=ingest,oauth,postgres,pull,remote
 WORKDIR /build
-COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY pyproject.toml hatch_build.py constraints.txt README.md LICENSE ./
 COPY models models
 COPY src src
 # The model and its two libraries, without what these need only to download models.

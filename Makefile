@@ -25,7 +25,7 @@ $(SERVING): pyproject.toml constraints.txt models/minilm/build.py
 # The same environment with what the tests need.
 $(STAMP): $(SERVING)
 	@echo "Adding what the tests need, which takes about a minute."
-	@$(PIP) --editable '.[consult,dev,fast,ingest,minilm,multilingual,oauth,postgres,pull,qdrant,remote]'
+	@$(PIP) --editable '.[consult,dev,ingest,oauth,postgres,pull,qdrant,remote]'
 	@$(BIN)/python -m compileall -qq $(VENV)/lib || true
 	@touch $(STAMP)
 

@@ -31,6 +31,7 @@
     ├── ServiceError                      the operator can fix it
     │   ├── NotImplementedYet             NOT_IMPLEMENTED         501
     │   ├── NotConfigured                 NOT_CONFIGURED          501
+    │   ├── InstallFailed                 INSTALL_FAILED          502
     │   ├── DeadlineExceeded              DEADLINE_EXCEEDED       504
     │   ├── EmbeddingFailed               EMBEDDING_FAILED        503
     │   │   └── EmbedderUnavailable       EMBEDDER_UNAVAILABLE    503
@@ -244,6 +245,13 @@ class NotImplementedYet(ServiceError):
 class NotConfigured(ServiceError):
     code = "NOT_CONFIGURED"
     status = 501
+
+
+class InstallFailed(ServiceError):
+    """An embedding model could not be installed; what was there before is still there."""
+
+    code = "INSTALL_FAILED"
+    status = 502
 
 
 class DeadlineExceeded(ServiceError):

@@ -27,6 +27,11 @@ ENV_PREFIX = "ZIBALDONE_"
 FILE_NAME = "zibaldone.toml"
 _CONFIG_KEY = "config"
 
+_USER_DATA = Path(platformdirs.user_data_dir("zibaldone", appauthor=False))
+MODELS_FOLDER = _USER_DATA / "models"
+"""Of installed embedding models, whatever `data` is: they contain code, and code is never loaded
+from a folder that may have come with somebody's documents."""
+
 T = TypeVar("T")
 Word = TypeVar("Word", bound=str)
 
@@ -135,7 +140,7 @@ def _setting(
 class Settings:
     data: Path = _setting(
         _path,
-        Path(platformdirs.user_data_dir("zibaldone", appauthor=False)),
+        _USER_DATA,
         "Folder of the data; the default follows the platform's convention.",
     )
     store: str = _setting(
@@ -230,7 +235,7 @@ class Settings:
         _one_of("auto", "minilm", "fast", "multilingual", "remote", "hashed", "none"),
         "auto",
         "Where vectors come from: minilm, fast or multilingual on this machine, or a remote "
-        "server; auto is minilm if it is installed, else none.",
+        "server; auto is the first of minilm, multilingual and fast that is installed, else none.",
     )
     embedding_url: str = _setting(
         _text, "", "Remote embedder: base URL; /embeddings is appended to it."
@@ -311,7 +316,7 @@ def load(
 ) -> Settings:
     """Read the settings from all places. A flag that is None was not given."""
     environment = os.environ if environment is None else environment
-    values = _from_file(config or _config_file(environment))
+    values = _from_file(config_file(environment, config))
     values |= _from_environment(environment)
     given = {name: value for name, value in (flags or {}).items() if value is not None}
     values |= _read(given, lambda name: "--" + name.replace("_", "-"))
@@ -330,7 +335,10 @@ def _settings(values: dict[str, Any]) -> Settings:
     return settings
 
 
-def _config_file(environment: Mapping[str, str]) -> Path | None:
+def config_file(environment: Mapping[str, str], given: Path | None = None) -> Path | None:
+    """The settings file in force: the given one, that of the environment, or one found."""
+    if given is not None:
+        return given
     named = environment.get(ENV_PREFIX + _CONFIG_KEY.upper())
     if named:
         return Path(named)

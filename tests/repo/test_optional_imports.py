@@ -16,8 +16,8 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "zibaldone"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
-IMPORT_BY_NAME = {"extras.py", "cli/lazy.py", "model/vector.py"}
-"""Modules that may call importlib: for extras, for our own commands, and for numpy."""
+IMPORT_BY_NAME = {"extras.py", "cli/lazy.py", "embed/package.py", "model/vector.py"}
+"""Modules that may call importlib: for extras, our own commands, libraries of models, and numpy."""
 
 
 PACKAGES_OF_EXTRAS = {"store/postgres/": "postgres"}
@@ -128,5 +128,5 @@ def test_what_is_refused() -> None:
     assert faults_of("a.py", "import_module(name)") == ["imports name by name"]
     assert faults_of("a.py", "import_module('resource')") == []
     assert faults_of("a.py", "extras.require('none', 'httpx2')") == ["there is no extra none"]
-    assert faults_of("a.py", "extras.require('fast', 'httpx2')") == ["httpx2 is not part of fast"]
+    assert faults_of("a.py", "extras.require('pull', 'httpx2')") == ["httpx2 is not part of pull"]
     assert faults_of("a.py", "extras.require('remote', 'httpx2')\nimport click, json") == []

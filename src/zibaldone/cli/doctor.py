@@ -199,9 +199,18 @@ def _embedder(chosen: settings.Settings) -> Finding:
         embedder = chosen_embedder(chosen)
     except ConfigurationError as error:
         return Finding("fail", "embedder", error.message, "Correct these settings.")
+    if embedder is None and chosen.embedder == "auto":
+        return Finding(
+            "warn",
+            "embedder",
+            "no embedding model is installed: search uses keywords only",
+            "To install one: zibaldone model install",
+        )
     if embedder is None:
         return Finding("ok", "embedder", "none: keyword search only")
-    return Finding("ok", "embedder", f"{embedder.identity}, {embedder.dimensions} dimensions")
+    chosen_by = " (chosen by auto)" if chosen.embedder == "auto" else ""
+    text = f"{embedder.identity}, {embedder.dimensions} dimensions{chosen_by}"
+    return Finding("ok", "embedder", text)
 
 
 def _reranker(chosen: settings.Settings) -> Finding:

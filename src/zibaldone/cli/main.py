@@ -31,6 +31,8 @@ _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 _COMMANDS = (
     ("serve", "serve", "serve", "Serve the documents over HTTP."),
     ("stdio", "stdio", "stdio", "Serve MCP over standard input and output."),
+    ("connect", "connect", "connect", "Set up an MCP client, such as Claude Code or Cursor."),
+    ("model", "model", "model", "Install, list and remove embedding models."),
     ("key", "keys", "key", "Manage API keys."),
     ("put", "documents", "put", "Store FILE, or standard input, as the document at PATH."),
     ("get", "documents", "get", "Print the document at PATH, byte for byte."),

@@ -57,7 +57,7 @@ def _reindex(
 ) -> dict[str, Any]:
     runtime = session.runtime
     if runtime.index is None or runtime.embedder is None:
-        raise NotConfigured("There is no embedding model: install one, or set embedder.")
+        raise NotConfigured("There is no embedding model. To install one: zibaldone model install")
     model_id = session.run(runtime.index.model_id())
     before = session.call("index_status", {})
     failures = before["failures"]

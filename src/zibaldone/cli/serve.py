@@ -76,9 +76,10 @@ def serve(options: context.Options, /, data: Path | None, store: str | None, **f
 def _announcing(settings: Settings, runtime: Runtime) -> Callable[[int], None]:
     """What to do when the server is up: tell people, but not a program that reads the log."""
     from zibaldone.cli.start import echo_start, look
+    from zibaldone.wiring.runtime import log_model
 
     if not logs.is_text(settings.log_format):
-        return lambda port: None
+        return lambda port: log_model(settings, runtime)
     start = asyncio.run(look(settings, runtime))
     return lambda port: echo_start(start, port, has_color=logs.has_color())
 

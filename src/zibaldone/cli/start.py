@@ -33,7 +33,7 @@ class Start:
         yield "Address", f"{url}/mcp"
         yield ("Store", self.store) if settings.store else ("Data", str(settings.data))
         yield "Documents", _documents(self.usage)
-        yield "Model", self.model or "none: found by keyword only, not by meaning"
+        yield "Model", self.model or _no_model(settings)
         yield "Keys", _keys(settings, [key for key in self.keys if key.is_valid(now_us())])
         yield "Connect", f"claude mcp add --transport http zibaldone {url}/mcp"
 
@@ -66,6 +66,12 @@ def _host(host: str) -> str:
     if host in ("0.0.0.0", "::", ""):  # noqa: S104 - compared, not served on
         return "127.0.0.1"
     return f"[{host}]" if ":" in host else host
+
+
+def _no_model(settings: Settings) -> str:
+    text = "none: found by keyword only, not by meaning"
+    is_wanted = settings.embedder == "auto"
+    return f"{text}; to install one: zibaldone model install" if is_wanted else text
 
 
 def _documents(usage: Sequence[NamespaceUsage]) -> str:

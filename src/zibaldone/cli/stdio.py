@@ -26,7 +26,7 @@ def stdio(options: context.Options, /, profile: str, reranker: str | None) -> No
     from zibaldone.protocol.surface import Surface
     from zibaldone.stdio import StdioServer, take_streams
     from zibaldone.wiring.catalogue import build_catalogue
-    from zibaldone.wiring.runtime import build_runtime
+    from zibaldone.wiring.runtime import build_runtime, log_model
     from zibaldone.wiring.sources import reconcile_sources
 
     source, sink = take_streams()
@@ -36,6 +36,7 @@ def stdio(options: context.Options, /, profile: str, reranker: str | None) -> No
     surface = Surface(catalogue.profile(profile), catalogue)
     log_creation(settings)
     runtime = build_runtime(settings)
+    log_model(settings, runtime)
     try:
         asyncio.run(reconcile_sources(settings, runtime.store))
         server = StdioServer(surface, runtime, LOCAL)

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from zibaldone import extras
-from zibaldone.embed.package import PackagedModel
+from zibaldone.embed.package import PackagedModel, library
 from zibaldone.embed.port import Vectors
 from zibaldone.embed.script import english_trust
 from zibaldone.limits import EMBED_CHARS_MAX
 from zibaldone.model.vector import np
 
+KIND = "fast"
 NAME = "wordllama-l2-supercat-256"
 DATA_PACKAGE = "wordllama"
 WEIGHTS = "weights/l2_supercat_256.safetensors"
@@ -32,9 +32,11 @@ _TRUST = 0.8
 
 
 class Fast(PackagedModel[tuple[Vectors, Any]]):
+    kind = KIND
     packages = (DATA_PACKAGE, "safetensors", "tokenizers")
     files = FILES
-    how_to_get = f"To install it: {extras.install_command('fast')}"
+    carrier = "wordllama==0.4.0.post1"
+    libraries = {"safetensors": "safetensors>=0.5", "tokenizers": "tokenizers>=0.20"}
 
     name = NAME
     dimensions = DIMENSIONS
@@ -55,8 +57,8 @@ class Fast(PackagedModel[tuple[Vectors, Any]]):
 
 
 def _load(files: dict[str, Path]) -> tuple[Vectors, Any]:
-    safetensors = extras.require("fast", "safetensors.numpy")
-    tokenizers = extras.require("fast", "tokenizers")
+    safetensors = library(KIND, "safetensors.numpy")
+    tokenizers = library(KIND, "tokenizers")
     (weights,) = safetensors.load_file(files[WEIGHTS]).values()
     tokenizer = tokenizers.Tokenizer.from_file(str(files[TOKENIZER]))
     tokenizer.no_padding()

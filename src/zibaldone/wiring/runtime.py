@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
 
@@ -27,10 +28,12 @@ from zibaldone.model.job import EXTRACT
 from zibaldone.pack.counts import CACHE_FILE, Counts
 from zibaldone.pull.job import SYNC, sync_kind
 from zibaldone.pull.live import LiveSources
-from zibaldone.settings import Settings
+from zibaldone.settings import MODELS_FOLDER, Settings
 from zibaldone.store.open import mirrored, open_store, store_mark, store_url
 from zibaldone.tools.spec import Runtime, pack_turns
 from zibaldone.wiring.consult import answer_writer, build_consulting, build_extractor
+
+_log = logging.getLogger("zibaldone.wiring")
 
 
 def build_runtime(settings: Settings) -> Runtime:
@@ -115,6 +118,17 @@ def memory_assistant(name: str, assistants: Mapping[str, Assistant]) -> Assistan
     return assistants[name]
 
 
+def log_model(settings: Settings, runtime: Runtime) -> None:
+    """Say which model is used, or how to get one."""
+    if runtime.embedder is not None:
+        _log.info("embedding model: %s", runtime.embedder.identity)
+    elif settings.embedder == "auto":
+        _log.warning(
+            "no embedding model is installed: search uses keywords only. "
+            "To install one: zibaldone model install"
+        )
+
+
 def chosen_reranker(settings: Settings) -> Reranker | None:
     return open_reranker(
         RerankerSettings(
@@ -146,5 +160,6 @@ def chosen_embedder(settings: Settings) -> Embedder | None:
             model=settings.embedding_model,
             dimensions=settings.embedding_dimensions,
             api_key=settings.embedding_api_key,
+            models=MODELS_FOLDER,
         )
     )

@@ -252,7 +252,7 @@ def test_a_slow_embedder(elsewhere: tuple[Mcp, EmbeddingServer]) -> None:
         stub.flowing.set()
 
 
-@pytest.mark.skipif(bool(missing(Fast.packages)), reason="zibaldone[fast] is not installed")
+@pytest.mark.skipif(bool(missing(Fast.packages)), reason="fast is not installed")
 def test_in_convex_mode_the_model_says_how_far_it_is_to_be_trusted(tmp_path: Path) -> None:
     with Server(tmp_path / "data", environment={"ZIBALDONE_EMBEDDER": "fast"}) as running:
         for post in CORPUS[:20]:
