@@ -12,20 +12,21 @@ WORKERS ?= 2
 setup: $(STAMP)
 
 # What serving needs, and nothing else. The model and its libraries, without what these need only to
-# download models, come at the same time; modules are compiled when they are first used.
+# download models, come at the same time; modules are compiled when they are first used. pip would
+# call the libraries' other needs missing.
 $(SERVING): pyproject.toml constraints.txt models/minilm/build.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Zibaldone needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12")'
 	@echo "Setting up in $(VENV), which takes about half a minute the first time."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@( $(PIP) --no-compile --no-deps onnxruntime tokenizers && $(BIN)/python models/minilm/build.py --install \
+	@( $(PIP) --no-warn-conflicts --no-compile --no-deps onnxruntime tokenizers && $(BIN)/python models/minilm/build.py --install \
 	    || echo "The built-in model cannot be had: keyword search only." ) & \
-	  $(PIP) --no-compile --editable '.[ingest,pull]'; code=$$?; wait; exit $$code
+	  $(PIP) --no-warn-conflicts --no-compile --editable '.[ingest,pull]'; code=$$?; wait; exit $$code
 	@touch $(SERVING)
 
 # The same environment with what the tests need.
 $(STAMP): $(SERVING)
 	@echo "Adding what the tests need, which takes about a minute."
-	@$(PIP) --editable '.[consult,dev,ingest,oauth,postgres,pull,qdrant,remote]'
+	@$(PIP) --no-warn-conflicts --editable '.[consult,dev,ingest,oauth,postgres,pull,qdrant,remote]'
 	@$(BIN)/python -m compileall -qq $(VENV)/lib || true
 	@touch $(STAMP)
 
