@@ -74,7 +74,9 @@ def test_people_see_where_it_is_what_it_has_and_what_happens(data: Path) -> None
     with terminal(data, NO_COLOR="1") as screen:
         shown = screen.read_until("Press Ctrl-C to stop.")
         rows = dict(re.findall(r"^  (\w+) +(.+)$", shown, re.MULTILINE))
-        assert shown.startswith("Zibaldone ")
+        created, start = shown.splitlines()[:2]
+        assert re.fullmatch(r"\d\d:\d\d:\d\d creating the SQLite file .+", created)
+        assert start.startswith("Zibaldone ")
         assert rows["Address"] == f"{screen.url}/mcp"
         assert rows["Documents"].startswith("none yet")
         assert "hashed" in rows["Model"].lower()
@@ -124,7 +126,7 @@ def test_a_log_that_is_no_terminal_can_be_text_but_has_no_colour(tmp_path: Path)
     environment = {"ZIBALDONE_LOG_FORMAT": "text"}
     with Server(tmp_path / "text", environment=environment) as server:
         assert server.client.get("/live").status_code == 200
-    assert server.log().startswith("Zibaldone ")
+    assert server.log().splitlines()[1].startswith("Zibaldone ")
     assert ESCAPE not in server.log()
     wrong = run_cli("serve", data=tmp_path / "x", environment={"ZIBALDONE_LOG_FORMAT": "xml"})
     assert wrong.returncode == 2
