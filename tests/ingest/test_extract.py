@@ -210,7 +210,8 @@ class TestTitle:
         [
             ("intro\n\n## Second *level* ##\n# First", "Second *level*"),
             ("Setext title\n====\n\n# Later", "Setext title"),
-            ("---\n# a comment\ntitle: x\n---\n\n# After front matter", "After front matter"),
+            ("---\n# a comment\ntags: x\n---\n\n# After front matter", "After front matter"),
+            ("---\n# a comment\ntitle: x\n---\n\n# After front matter", "x"),
             ("```sh\n# not this\n```\n~~~\n# nor this\n~~~\n# This", "This"),
             ("    # code\n\n# Heading", "Heading"),
             ("#hashtag\n\n#\n====\ntext", "#"),
