@@ -55,7 +55,7 @@ def dump(tmp_path_factory: pytest.TempPathFactory) -> str:
 def imported(dump: str, tmp_path_factory: pytest.TempPathFactory) -> Commands:
     """The whole corpus, imported once."""
     cli = Commands(tmp_path_factory.mktemp("imported") / "data")
-    answer = cli.json("import", "agent-data", dump)
+    answer = cli.json("import", "agent-data", dump, "--no-vectors")
     assert counts(answer) == (corpus.LISTED, 0, 0, 1, 0)
     return cli
 

@@ -71,6 +71,8 @@ class MiniLm(PackagedModel[tuple[Any, Any]]):
 
 
 def _load(files: dict[str, Path]) -> tuple[Any, Any]:
+    # It would tell its maker about this machine. After it is loaded it is too late.
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     onnxruntime = library(KIND, "onnxruntime")
     tokenizers = library(KIND, "tokenizers")
     options = onnxruntime.SessionOptions()
