@@ -8,6 +8,7 @@ indexed and asked for by its words alone. So is English, whose stems are what th
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from functools import cache, lru_cache
 from importlib import resources
@@ -132,6 +133,8 @@ def language_of(words: Sequence[str]) -> str:
     for first, last, usual, others in _SCRIPTS if marked else ():
         written = [word for word in marked if first <= word[0] <= last]
         if written and len(written) >= _SCRIPT_SHARE_MIN * len(told):
+            if not others:
+                return usual
             points = _points(written, written, (usual, *others))
             return max(points, key=lambda language: (points[language], language == usual))
     points = _points(told & (known | STOP_WORDS), marked, _latin())
@@ -160,10 +163,10 @@ def _points(
         having = [language for language in of_word.get(word, ()) if language in points]
         for language in having:
             points[language] += 1 + 1 / len(having)
-    for word in marked:
-        for language in {name for sign in word for name in _LETTERS.get(sign, ())}:
+    for letter, count in Counter(filter(_LETTERS.__contains__, "".join(marked))).items():
+        for language in _LETTERS[letter]:
             if language in points:
-                points[language] += 1
+                points[language] += count
     return points
 
 
