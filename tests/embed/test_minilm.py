@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,6 +32,17 @@ def test_what_is_meant_alike_is_near() -> None:
         cosines = vectors[1:] @ vectors[0]
         assert cosines[0] > model.similarity_min
         assert cosines[0] > 2 * max(cosines[1:])
+
+
+@needs("minilm")
+def test_it_tells_nobody_about_this_machine(tmp_path: Path) -> None:
+    """onnxruntime writes an id of the machine and events into the home folder, and sends them."""
+    code = "from zibaldone.embed.minilm import MiniLm; MiniLm().embed(['a'])"
+    environment = {**os.environ, "HOME": str(tmp_path)}
+    for name in ("ORT_DISABLE_TELEMETRY", "XDG_CACHE_HOME"):
+        environment.pop(name, None)
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=60)
+    assert list(tmp_path.rglob("*")) == []
 
 
 @needs("minilm")
