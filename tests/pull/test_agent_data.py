@@ -126,7 +126,7 @@ def test_revisions_titles_tags_and_times_are_kept(imported: Commands) -> None:
 
 def test_a_second_import_changes_nothing(imported: Commands, dump: str) -> None:
     before = imported.ok("ls", "--all", "--json")
-    answer = imported.json("import", "agent-data", dump)
+    answer = imported.json("import", "agent-data", dump, "--no-vectors")
     assert counts(answer) == (0, 0, corpus.LISTED, 1, 0)
     assert answer["problems"] == [
         {"path": "row 2907", "outcome": "skipped", "reason": "no document_id"}
@@ -140,13 +140,19 @@ def test_the_database_itself_gives_the_same(
 ) -> None:
     url = postgres.database("kb")
     fill(url, corpus.agent_data_rows())
-    answer = cli.json("import", "agent-data", url)
+    answer = cli.json("import", "agent-data", url, "--no-vectors")
     assert counts(answer) == (corpus.LISTED, 0, 0, 1, 0)
     assert answer["preflight"]["rows"] == corpus.ROWS
     assert cli.ok("ls", "--all", "--json") == imported.ok("ls", "--all", "--json")
     sample = "knowledge/test/note_0005.md"
     assert cli.json("get", sample) == imported.json("get", sample)
-    assert counts(cli.json("import", "agent-data", url)) == (0, 0, corpus.LISTED, 1, 0)
+    assert counts(cli.json("import", "agent-data", url, "--no-vectors")) == (
+        0,
+        0,
+        corpus.LISTED,
+        1,
+        0,
+    )
 
 
 def fill(url: str, rows: Iterable[dict[str, Any]]) -> None:
