@@ -11,6 +11,7 @@ from tests.drivers.commands import Commands
 from tests.drivers.rag import wait_until_indexed
 from tests.drivers.server import Server
 from tests.drivers.terminal import Terminal
+from tests.embed.built_in import needs
 
 HASHED = {"ZIBALDONE_EMBEDDER": "hashed"}
 
@@ -49,6 +50,17 @@ def test_a_command_that_writes_a_document_indexes_it(hashed: Commands) -> None:
         assert status(hashed, "a") == "ready", arguments
         assert "keyword" not in done.stderr
     assert hashed.json("index", "status")["missing"] == 0
+
+
+@needs("fast")
+def test_a_search_with_another_model_says_that_its_vectors_are_missing(
+    hashed: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashed.ok("put", "a", stdin="a zebra among acacias")
+    monkeypatch.setenv("ZIBALDONE_EMBEDDER", "fast")
+    assert "'zibaldone reindex' makes those of this model" in hashed("search", "zebra").stderr
+    hashed.ok("reindex")
+    assert hashed("search", "zebra").stderr == ""
 
 
 def test_an_import_finishes_its_vectors(hashed: Commands, folder: Path) -> None:

@@ -36,6 +36,9 @@ _BYTES_PER_HIT = KNOWLEDGE_RESPONSE_BYTES // SEARCH_LIMIT_DEFAULT
 """Beyond the default limit the answer grows with the number of hits asked for."""
 
 
+_LOOKED_AT = 5
+
+
 class SearchKnowledge(Arguments):
     query: str = Field(
         description='Words or a question; +"a phrase" must be there, -without, title:word, prefix*'
@@ -120,7 +123,19 @@ def _index_notes(reader: Reader, embedder: Embedder | None) -> list[str]:
         notes.append(
             f"{coverage.pending} documents are found by keyword only until their vectors are ready"
         )
+    elif not coverage.has_model and _have_vectors(reader):
+        notes.append(
+            "there are vectors of another embedding model only, so documents are found by keyword; "
+            "'zibaldone reindex' makes those of this model"
+        )
     return notes
+
+
+def _have_vectors(reader: Reader) -> bool:
+    """Have documents vectors, of whatever model? The first ones tell."""
+    heads = reader.documents.heads("", limit=_LOOKED_AT)
+    parts = (reader.documents.peek(head.document_id, 1) for head in heads)
+    return any(part is not None and part.vector_status == "ready" for part in parts)
 
 
 def _answer(hits: DocumentHits, query: Query, limit: int, index_notes: list[str]) -> Hits:
