@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import sqlite3
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,11 @@ from tests.drivers.server import run_cli
 from zibaldone.embed.open import EmbedderSettings, open_embedder
 
 ROOT = Path(__file__).parents[2]
-_SHOWN = re.compile(r"^\$ (zibaldone|sqlite3) (.+)\n((?:(?!\$ |```).+\n)*)", re.MULTILINE)
+_SHOWN = re.compile(
+    r"^\$ (zibaldone|sqlite3|mkdir|printf) (.+)\n((?:(?!\$ |```).+\n)*)", re.MULTILINE
+)
 _MS = re.compile(r'"ms": [0-9.]+')
+_WORD = re.compile(r"[a-z]+|\d+")
 REAL = {"ZIBALDONE_EMBEDDER": "auto"}
 
 pytestmark = pytest.mark.skipif(
@@ -32,22 +36,20 @@ def run(name: str, arguments: list[str], folder: Path) -> str:
     """The output of a command; what it stored can then be found by meaning."""
     result = run_cli(name, *arguments, data=folder / "data", environment=REAL, cwd=folder)
     assert result.returncode == 0, result.stderr
+    if name == "search":
+        assert result.stderr == "", "what it finds is good, and nothing is noted about it"
     return result.stdout
 
 
-def test_a_folder_is_imported_and_searched(tmp_path: Path) -> None:
-    commands = [(shlex.split(given), output) for _, given, output in shown()][:2]
-    assert [given[0] for given, _ in commands] == ["import", "search"]
-    for (name, *arguments), expected in commands:
-        given = [str(ROOT / one) if (ROOT / one).is_dir() else one for one in arguments[:1]]
-        assert run(name, [*given, *arguments[1:]], tmp_path) == expected
-
-
-def test_a_table_is_pulled_and_its_edits_are_found(tmp_path: Path) -> None:
+def test_all_commands_print_what_is_shown_one_after_the_other(tmp_path: Path) -> None:
+    """In an empty folder, as after pipx; only the example table is in the repository."""
     done = []
-    for program, given, expected in shown()[2:]:
+    for program, given, expected in shown():
         if program == "sqlite3":
             _sqlite(given, tmp_path)
+            continue
+        if program != "zibaldone":
+            subprocess.run(["bash", "-c", f"{program} {given}"], cwd=tmp_path, check=True)
             continue
         name, *arguments = shlex.split(given)
         output = run(name, arguments, tmp_path)
@@ -57,7 +59,17 @@ def test_a_table_is_pulled_and_its_edits_are_found(tmp_path: Path) -> None:
         else:
             assert _MS.sub("", output) == _MS.sub("", expected)
         done.append(name)
-    assert done == ["sources", "sources", "search", "call", "sources", "search"]
+    pulled = ["sources", "sources", "search", "call", "sources", "search"]
+    assert done == ["import", "search", *pulled]
+
+
+def test_the_first_answer_shares_no_word_with_its_question() -> None:
+    given, answer = next(
+        (given, output) for _, given, output in shown() if given.startswith("search ")
+    )
+    question = _WORD.findall(shlex.split(given)[1].lower())
+    assert len(question) > 1
+    assert not {*question} & {*_WORD.findall(answer.lower())}
 
 
 def _sqlite(given: str, folder: Path) -> None:
