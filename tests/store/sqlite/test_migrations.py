@@ -397,7 +397,7 @@ def test_an_empty_file_is_taken_for_a_new_one(tmp_path: Path) -> None:
 MAKER = """
 import sys
 from pathlib import Path
-from zibaldone.store.sqlite.schema import prepare, _make_folder, _refuse_other_file
+from zibaldone.store.sqlite.schema import prepare
 {stop}
 prepare(Path(sys.argv[1]), 5)
 """
