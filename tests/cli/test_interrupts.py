@@ -106,9 +106,11 @@ import os, signal, sys, time
 import zibaldone.__main__ as command
 from zibaldone.cli.lazy import LazyCommand
 
+mode = sys.argv.pop(1)
+
 def load(self):
     try:
-        if sys.argv.pop(1) == "interrupted":
+        if mode == "interrupted":
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(10)
     except KeyboardInterrupt:
