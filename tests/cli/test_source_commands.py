@@ -390,7 +390,7 @@ def test_an_interrupted_sync_is_cancelled(data: Path, file: Path) -> None:
 
     def jobs() -> list[dict[str, Any]]:
         listed = run_cli("jobs", "--json", data=data).stdout
-        found: list[dict[str, Any]] = json.loads(listed).get("jobs", [])  # no store yet: an error
+        found: list[dict[str, Any]] = json.loads(listed)["jobs"]
         return found
 
     try:
