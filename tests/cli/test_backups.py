@@ -308,3 +308,14 @@ class TestRefused:
         answer: dict[str, Any] = cli.json("restore", file, "--force")
         assert Path(answer["kept"]).read_bytes() == wreck
         assert cli.ids() == ["a"]
+
+
+@pytest.mark.engine("sqlite", reason="the store is a file")
+@pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
+def test_folders_that_a_restore_makes_are_private(cli: Commands, tmp_path: Path) -> None:
+    cli.ok("put", "a", stdin="words")
+    cli.ok("backup", str(tmp_path / "kb.backup"))
+    data = tmp_path / "home" / "share" / "zibaldone"
+    Commands(data).ok("restore", str(tmp_path / "kb.backup"))
+    for made in (data, *data.parents[:2]):
+        assert stat.S_IMODE(made.stat().st_mode) == 0o700, made

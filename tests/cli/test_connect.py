@@ -240,3 +240,14 @@ def test_a_link_stays_a_link(cli: Commands, tmp_path: Path) -> None:
     cli.ok("connect", "cursor", "--write")
     assert link.is_symlink()
     assert "zibaldone" in json.loads(real.read_text())["mcpServers"]
+
+
+def test_it_says_what_is_left_to_do(cli: Commands) -> None:
+    server = "needs the server running at http://127.0.0.1:8321/mcp: zibaldone serve"
+    assert f"# Cursor {server}" in cli("connect", "cursor").stderr
+    written = cli.ok("connect", "cursor", "--write")
+    assert "Restart Cursor to take the change over." in written
+    assert f"Cursor {server}" in written
+    written = cli.ok("connect", "claude-desktop", "--write")
+    assert "Restart Claude Desktop to take the change over." in written
+    assert "server running" not in written

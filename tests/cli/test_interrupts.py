@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -97,3 +98,55 @@ def test_as_json(data: Path, tmp_path: Path) -> None:
         terminal.press(CTRL_C)
         assert terminal.end() == 130
     assert json.loads(output.read_text())["error"]["code"] == "INTERRUPTED"
+
+
+# What a library does that catches the interruption and raises an error of its own.
+WRAPPING = """
+import os, signal, sys, time
+import zibaldone.__main__ as command
+from zibaldone.cli.lazy import LazyCommand
+
+mode = sys.argv.pop(1)
+
+def load(self):
+    try:
+        if mode == "interrupted":
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(10)
+    except KeyboardInterrupt:
+        pass
+    raise RuntimeError("Error building a schema: KeyboardInterrupt")
+
+LazyCommand.load = load
+command.main()
+"""
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_an_error_after_it_is_no_traceback(as_json: bool) -> None:
+    result = _wrapping("interrupted", "ls", *(["--json"] if as_json else []))
+    assert result.returncode == 130, result.stderr
+    assert "Traceback" not in result.stderr
+    if as_json:
+        assert json.loads(result.stdout)["error"]["code"] == "INTERRUPTED"
+    else:
+        assert result.stderr == "\nInterrupted.\n"
+
+
+def test_an_error_without_it_is_not_hidden() -> None:
+    result = _wrapping("undisturbed", "ls")
+    assert result.returncode == 1
+    assert "RuntimeError: Error building" in result.stderr
+
+
+def _wrapping(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", WRAPPING, *arguments],
+        capture_output=True,
+        text=True,
+        env=clean_environment(),
+        timeout=60,
+        check=False,
+        # A shell ignores SIGINT in what it starts in the background, and its children inherit that.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+    )

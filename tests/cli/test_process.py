@@ -156,3 +156,32 @@ def test_a_port_that_is_no_number_is_refused_in_words(data: Path) -> None:
     refused = run_cli("ls", data=data, environment={"ZIBALDONE_PORT": "abc"})
     assert refused.returncode == 2
     assert "ZIBALDONE_PORT must be a whole number, not 'abc'." in refused.stderr
+
+
+@pytest.mark.engine("sqlite", reason="nothing of it is about the store")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["search", "x", "--data", "y"],
+            "--data goes before the command: zibaldone --data ... search",
+        ),
+        (["sources", "show", "x", "--store", "y"], "--store goes before the command"),
+        (["--json", "search", "x"], "--json goes after the command"),
+        (["serch", "x"], "No such command 'serch'. Did you mean 'search'"),
+        (["nonsense"], "No such command 'nonsense'."),
+        (["search", "x", "--jsn"], "Did you mean '--json'?"),
+    ],
+)
+def test_wrong_usage_says_what_is_right(cli: Commands, arguments: list[str], message: str) -> None:
+    result = cli(*arguments)
+    assert result.exit_code == 2
+    assert message in result.output
+    assert "--tag" not in result.output
+
+
+@pytest.mark.engine("sqlite", reason="nothing of it is about the store")
+def test_the_help_of_import_has_its_options(cli: Commands) -> None:
+    shown = cli.ok("import", "--help")
+    for option in ("--prefix", "--include", "--prune", "--dry-run"):
+        assert option in shown

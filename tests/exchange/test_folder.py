@@ -433,3 +433,26 @@ class TestPrune:
         assert cli.error("import", str(folder), "--prune") == (5, "CONFLICT")
         assert len(cli.ids()) == 3
         assert cli("import", str(folder / ".." / "away" / "one.md"), "--prune").exit_code == 2
+
+
+def test_nothing_to_import_is_said(cli: Commands, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    result = cli("import", str(tmp_path / "empty"))
+    assert (result.exit_code, result.stderr.count("no file to import")) == (0, 1)
+    result = cli("import", str(folder), "--include", "*.pdf")
+    assert (result.exit_code, result.stderr.count("No file matched --include")) == (0, 1)
+    result = cli("import", str(folder), "--include", "*.md")
+    assert "file" not in result.stderr
+
+
+@pytest.mark.engine("sqlite", reason="the store is a file")
+@pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
+def test_folders_that_an_import_makes_are_private(folder: Path, tmp_path: Path) -> None:
+    """Also those above the data folder, and where the store is elsewhere."""
+    data = tmp_path / "home" / "share" / "zibaldone"
+    store = tmp_path / "store" / "kb.db"
+    Commands(data).ok("--store", str(store), "import", str(folder))
+    made = [data / "imports", data, *data.parents[:2], store.parent]
+    assert {path.name: oct(path.stat().st_mode & 0o777) for path in made} == {
+        path.name: "0o700" for path in made
+    }

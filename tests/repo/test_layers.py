@@ -37,6 +37,7 @@ LAYERS: dict[str, int] = {
     "errors": 0,
     "limits": 0,
     "extras": 0,
+    "folders": 0,
 }
 """The height of each part; parts of one height do not import each other unless SIDEWAYS says so."""
 

@@ -15,6 +15,7 @@ import click
 
 from zibaldone.cli import context
 from zibaldone.errors import ConfigurationError, Conflict, NotFound
+from zibaldone.folders import make_private
 
 if TYPE_CHECKING:
     from zibaldone.exchange.migrate import Migration
@@ -151,7 +152,7 @@ def _restore_file(settings: Settings, file: Path, target: Path, force: bool) -> 
     found = occupancy(target)
     if found in ("held", "damaged") and not force:
         raise _occupied(description_of(target), is_damaged=found == "damaged")
-    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private(target.parent)
     with _own_folder(target.parent / f".{target.name}.restoring") as folder:
         made, facts = _opened_copy(file, folder)
         # To the schema of this version, and to see that it can be opened.
@@ -170,7 +171,7 @@ def _restore_tables(settings: Settings, file: Path, url: str, force: bool) -> Re
             f"{others} connections of Zibaldone to the database are open. Stop the server, and "
             "every other process that uses it; nothing was changed."
         )
-    settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private(settings.data)
     with _own_folder(settings.data / ".restoring") as folder:
         made, facts = _opened_copy(file, folder)
         source = open_store(str(made.absolute()), settings.limits)

@@ -26,7 +26,8 @@ class Client:
     """True: an entry says its transport."""
     variable: str = "${%s}"
     """How a header refers to an environment variable."""
-    after: str = "Restart it to take the change over."
+    after: str = "Restart {title} to take the change over."
+    """What to do when its file was written."""
 
     def file(self, environment: Mapping[str, str]) -> Path:
         """The file that is written, on this platform."""

@@ -215,6 +215,8 @@ def _echo_shown(client: Client, answer: context.Answer) -> None:
     click.echo(answer["snippet"], nl=False)
     if answer["command"]:
         click.echo(f"# or, for all folders: {answer['command']}", err=True)
+    if server := _needed_server(client, answer):
+        click.echo(f"# {server}", err=True)
     click.echo("# --write merges this into the file.", err=True)
 
 
@@ -228,4 +230,13 @@ def _echo_written(client: Client, answer: context.Answer) -> None:
         case _:
             click.echo(f"{answer['name']} written into {answer['file']}.")
             click.echo(f"The file as it was: {answer['backup']}")
-    click.echo(client.after)
+    click.echo(client.after.format(title=client.title))
+    if server := _needed_server(client, answer):
+        click.echo(server)
+
+
+def _needed_server(client: Client, answer: context.Answer) -> str | None:
+    """What a client does not do that does not start the server itself."""
+    if answer["transport"] != "http":
+        return None
+    return f"{client.title} needs the server running at {answer['entry']['url']}: zibaldone serve"

@@ -23,6 +23,9 @@ from zibaldone.exchange.walk import FolderWalk, Selection
 from zibaldone.limits import IMPORT_PROBLEMS_MAX
 from zibaldone.model.incoming import Existing
 
+_NOTHING_FOUND = "There was no file to import; hidden files are left out."
+_NOTHING_MATCHED = "No file matched --include and --exclude; patterns are relative to the folder."
+
 
 @click.command("PATH", short_help="Import a file, or a folder of files.")
 @click.argument(
@@ -132,6 +135,9 @@ def import_folder(
         context.echo_json({**summary, "vectors": vectors})
     else:
         echo_ignored(ignored)
+        if not any(importer.summary.counts.values()):
+            is_selected = bool(include or exclude)
+            click.echo(_NOTHING_MATCHED if is_selected else _NOTHING_FOUND, err=True)
         echo_summary(importer.summary, removed=removed if prune else None, dry_run=dry_run)
     if importer.summary.counts["failed"]:
         ctx.exit(1)

@@ -17,6 +17,15 @@ class ImportGroup(click.Group):
             args = [_PATH, *args]
         return super().parse_args(ctx, args)
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Also those for PATH, which would be listed only after one."""
+        inner = click.Context(import_folder, info_name=_PATH, parent=ctx)
+        options = (each for each in import_folder.params if isinstance(each, click.Option))
+        records = (option.get_help_record(inner) for option in options)
+        with formatter.section("Options for PATH"):
+            formatter.write_dl([record for record in records if record is not None])
+        super().format_options(ctx, formatter)
+
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """A file or folder, which the shell completes, or the other word."""
         word = import_agent_data.name or ""

@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 EXIT_CODE = 130
 """Of a command that Ctrl-C ended, as shells have it."""
@@ -40,13 +40,42 @@ def _not_raised(unraisable: sys.UnraisableHookArgs) -> None:
 
 
 @contextmanager
-def orderly() -> Iterator[None]:
-    """Ctrl-C raises KeyboardInterrupt here."""
+def orderly() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C raises KeyboardInterrupt here. The function says whether it came."""
     if signal.getsignal(signal.SIGINT) is not _quit:
-        yield
+        yield lambda: False
         return
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with _heard() as came:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            yield came
+        finally:
+            signal.signal(signal.SIGINT, _quit)
+
+
+@contextmanager
+def _heard() -> Iterator[Callable[[], bool]]:
+    """Whether SIGINT came, whatever became of its KeyboardInterrupt: a library in C or Rust may
+    turn it into an error of its own. A handler cannot tell: asyncio ends its tasks in order only
+    where the default one is installed."""
+    if os.name != "posix":
+        yield lambda: False
+        return
+    reader, writer = os.pipe()
+    seen = bytearray()
+
+    def came() -> bool:
+        with suppress(BlockingIOError):
+            seen.extend(os.read(reader, 4096))
+        return signal.SIGINT in seen
+
+    for end in (reader, writer):
+        os.set_blocking(end, False)
+    before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     try:
-        yield
+        yield came
     finally:
-        signal.signal(signal.SIGINT, _quit)
+        # Whoever else has set it meanwhile has reset it to nothing.
+        signal.set_wakeup_fd(before)
+        os.close(reader)
+        os.close(writer)

@@ -87,8 +87,14 @@ def commands(
 def main(arguments: list[str] | None = None) -> Any:
     """Run a command. An error is one line (with --json one JSON object) and an exit code."""
     given = sys.argv[1:] if arguments is None else arguments
-    with orderly():
-        code = _exit_code(given, as_json="--json" in _before_dashes(given))
+    as_json = "--json" in _before_dashes(given)
+    with orderly() as is_interrupted:
+        try:
+            code = _exit_code(given, as_json=as_json)
+        except Exception:
+            if not is_interrupted():
+                raise
+            code = _interrupted("Interrupted.", as_json=as_json)
     sys.exit(code)
 
 
@@ -121,18 +127,39 @@ def _run(arguments: list[str], *, as_json: bool) -> int:
         return _report(error, as_json=as_json)
     except click.Abort as abort:
         hint = f" {abort.hint}" if isinstance(abort, context.Interrupted) else ""
-        if as_json:
-            _report(Interrupted(f"Interrupted.{hint}"), as_json=True)
-        else:
-            # Click ends the line of the terminal's ^C only where it saw the interruption itself.
-            click.echo(f"\nInterrupted.{hint}" if hint else "Interrupted.", err=True)
-        return EXIT_CODE
-    except click.ClickException as problem:
+        # Click ends the line of the terminal's ^C only where it saw the interruption itself.
+        return _interrupted(f"Interrupted.{hint}", as_json=as_json, ends_line=bool(hint))
+    except click.ClickException as given:
+        problem = _explained(given)
         if as_json:
             return _report(InvalidUsage(_message(problem)), as_json=True)
         problem.show()
         return problem.exit_code
     return code if isinstance(code, int) else 0
+
+
+def _interrupted(message: str, *, as_json: bool, ends_line: bool = True) -> int:
+    if as_json:
+        _report(Interrupted(message), as_json=True)
+    else:
+        click.echo(f"\n{message}" if ends_line else message, err=True)
+    return EXIT_CODE
+
+
+def _explained(problem: click.ClickException) -> click.ClickException:
+    """An option in the wrong place: where it belongs, instead of one that is spelled like it."""
+    if not isinstance(problem, click.NoSuchOption) or problem.ctx is None:
+        return problem
+    name = problem.option_name
+    is_first = problem.ctx.parent is None
+    if is_first and name == "--json":
+        return click.UsageError("--json goes after the command.", problem.ctx)
+    before = {each for option in commands.params for each in option.opts}
+    if not is_first and name in before - {"--version"}:
+        command = problem.ctx.command_path.partition(" ")[2]
+        message = f"{name} goes before the command: zibaldone {name} ... {command}"
+        return click.UsageError(message, problem.ctx)
+    return problem
 
 
 def _message(problem: click.ClickException) -> str:

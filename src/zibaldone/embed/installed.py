@@ -20,6 +20,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from zibaldone.folders import make_private
+
 PACKAGES = "packages"
 _MANIFEST = "model.json"
 _PARTIAL = ".partial-"
@@ -83,7 +85,7 @@ def installing(kind: str, models: Path) -> Iterator[Path]:
     If the process is killed, it stays beside the models under another name, and the next one that
     installs something removes it.
     """
-    models.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private(models)
     _remove_abandoned(models)
     with _partial(kind, models) as partial:
         made = partial / "new"

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import orjson
 
+from zibaldone.folders import make_private
+
 _FORMAT = "zibaldone-import"
 _VERSION = 1
 
@@ -66,7 +68,7 @@ class ImportRecord:
             "documents": brought.documents,
             "pruned": brought.pruned,
         }
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(self._path.parent)
         new = self._path.with_suffix(f".{os.getpid()}.new")
         try:
             new.write_bytes(orjson.dumps(record, option=orjson.OPT_INDENT_2))

@@ -14,6 +14,7 @@ from pathlib import Path
 import apsw
 
 from zibaldone.errors import ConfigurationError, StorageReadOnly
+from zibaldone.folders import make_private
 from zibaldone.store import migrate
 from zibaldone.store.sqlite.connection import Connection
 from zibaldone.store.sqlite.faults import damaged, file_errors
@@ -39,7 +40,7 @@ def prepare(path: Path, wait_seconds_max: float, *, for_transfer: bool = False) 
     `for_transfer`: it may be one that is still being filled.
     """
     with file_errors(path):
-        _make_folder(path.parent)
+        make_private(path.parent)
         _refuse_unwritable(path)
         refuse_other_file(path)
     connection = Connection(path, wait_seconds_max=wait_seconds_max, create=True)
@@ -51,20 +52,6 @@ def prepare(path: Path, wait_seconds_max: float, *, for_transfer: bool = False) 
                 raise half_filled(description_of(path))
     finally:
         connection.close()
-
-
-def _make_folder(folder: Path) -> None:
-    """Make the folder, durably: a file is no safer than the entries that lead to it."""
-    if folder.is_dir():
-        return
-    _make_folder(folder.parent)
-    folder.mkdir(exist_ok=True, mode=0o700)
-    if os.name == "posix":
-        descriptor = os.open(folder.parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _refuse_unwritable(path: Path) -> None:
