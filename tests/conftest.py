@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -24,6 +25,13 @@ settings.register_profile(
     ],
 )
 settings.load_profile("zibaldone")
+
+
+def pytest_configure() -> None:
+    """A shell ignores SIGINT in what it starts in the background, and all children inherit that;
+    commands that the tests start should end by it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
