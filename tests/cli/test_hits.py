@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -42,8 +43,10 @@ def columns(line: str) -> int:
 def test_on_a_terminal_lines_are_wrapped_and_words_are_marked(kept: Path) -> None:
     shown = on_terminal(kept)
     plain = _ESCAPE.sub("", shown)
-    assert max(columns(line) for line in plain.splitlines()) <= COLUMNS
-    lines = [line.strip() for line in plain.splitlines()]
+    plain = plain[plain.index("1. ") :]  # a busy machine may warn before
+    hit = list(takewhile(str.strip, plain.splitlines()))
+    assert [line for line in hit if columns(line) > COLUMNS] == []
+    lines = [line.strip() for line in hit]
     path = "runbooks/production/europe/deploying-and-going-back.md"
     assert "".join(lines).replace(" ", "").startswith(f"1.{path}Deploying")
     assert "Deploying" in lines

@@ -228,7 +228,7 @@ def test_deleted_documents_come_only_when_asked_for(cli: Commands, tmp_path: Pat
         row("dead", content="was here", revision=4, deleted_at="2026-01-02T03:04:05Z"),
     ]
     dump = write_lines(tmp_path / "kb.jsonl", rows)
-    assert counts(cli.json("import", "agent-data", dump)) == (1, 0, 0, 0, 0)
+    assert counts(cli.json("import", "agent-data", dump, "--no-vectors")) == (1, 0, 0, 0, 0)
     assert cli.error("history", "dead") == (4, "NOT_FOUND")
     answer = cli.json("import", "agent-data", dump, "--with-deleted")
     assert counts(answer) == (1, 0, 1, 0, 0)
@@ -338,7 +338,7 @@ def expected(awkward: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str
 
 
 def imported_from(cli: Commands, source: str) -> dict[str, Any]:
-    cli.ok("import", "agent-data", source)
+    cli.ok("import", "agent-data", source, "--no-vectors")
     found = {one: cli.json("get", one) for one in cli.ids()}
     return {one: (doc["content"], doc["title"]) for one, doc in found.items()}
 
@@ -408,7 +408,7 @@ def test_files_that_are_no_dump(cli: Commands, tmp_path: Path, content: bytes, c
 
 def test_a_database_that_is_not_there(cli: Commands, postgres: PostgresServer) -> None:
     url = "postgresql://me:s3cret-w0rd@127.0.0.1:1/kb?password=other-s3cret"
-    result = cli("import", "agent-data", url)
+    result = cli("import", "agent-data", url, "--no-vectors")
     assert result.exit_code == 7
     assert "postgresql://me@127.0.0.1:1/kb" in result.stderr
     assert "s3cret" not in result.output
@@ -430,7 +430,7 @@ def test_nothing_is_written_to_the_database(cli: Commands, postgres: PostgresSer
     query = (
         "SELECT (SELECT n_tup_upd + n_tup_del FROM pg_stat_user_tables), count(*) FROM kb_documents"
     )
-    cli.ok("import", "agent-data", url)
+    cli.ok("import", "agent-data", url, "--no-vectors")
     with psycopg.connect(url) as connection:
         assert connection.execute(query.encode()).fetchall() == [(0, 1)]
 

@@ -42,7 +42,13 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Commands:
     folder = tmp_path_factory.mktemp("embedded")
     cli = Commands(folder / "data")
     dump = write_lines(folder / "kb.jsonl", corpus.agent_data_rows())
-    assert counts(cli.json("import", "agent-data", dump)) == (corpus.LISTED, 0, 0, 1, 0)
+    assert counts(cli.json("import", "agent-data", dump, "--no-vectors")) == (
+        corpus.LISTED,
+        0,
+        0,
+        1,
+        0,
+    )
     return cli
 
 
@@ -97,12 +103,18 @@ def test_from_a_table_of_another_database_and_from_a_file(
         for row in rows
         if not row["data"].get("deleted_at") and row["data"]["document_id"]
     )
-    answer = target.json("import", "agent-data", source)
+    answer = target.json("import", "agent-data", source, "--no-vectors")
     assert counts(answer) == (len(live), 0, 0, 1, 0)
     assert [problem["reason"] for problem in answer["problems"]] == ["no document_id"]
     items = target.json("ls", "--all")["items"]
     assert [(item["document_id"].encode(), item["revision"]) for item in items] == live
-    assert counts(target.json("import", "agent-data", source)) == (0, 0, len(live), 1, 0)
+    assert counts(target.json("import", "agent-data", source, "--no-vectors")) == (
+        0,
+        0,
+        len(live),
+        1,
+        0,
+    )
 
 
 @pytest.mark.requirement("T15", "000/D1.02")
@@ -114,11 +126,11 @@ def test_from_a_table_beside_the_store(
     fill(databases.admin_url(name), corpus.agent_data_rows())
     with psycopg.connect(databases.admin_url(name)) as connection:
         connection.execute("GRANT SELECT ON kb_documents TO PUBLIC")
-    answer = target.json("import", "agent-data", target.url, "--with-deleted")
+    answer = target.json("import", "agent-data", target.url, "--with-deleted", "--no-vectors")
     made = corpus.LISTED + DELETED
     assert counts(answer) == (made, 0, 0, 1, 0)
     has_all(target, embedded)
-    again = target.json("import", "agent-data", target.url, "--with-deleted")
+    again = target.json("import", "agent-data", target.url, "--with-deleted", "--no-vectors")
     assert counts(again) == (0, 0, made, 1, 0)
     with psycopg.connect(databases.admin_url(name)) as connection:
         kept = connection.execute("SELECT count(*) FROM kb_documents").fetchone()
@@ -135,7 +147,9 @@ def test_a_deleted_document_stays_deleted_and_can_be_restored(
         if one["data"].get("deleted_at") and one["data"]["document_id"]
     )
     file = write_lines(tmp_path / "kb.jsonl", [dead])
-    assert target.json("import", "agent-data", file, "--with-deleted")["created"] == 1
+    assert (
+        target.json("import", "agent-data", file, "--with-deleted", "--no-vectors")["created"] == 1
+    )
     document_id = dead["data"]["document_id"]
     assert target.ids() == []
     assert target.error("get", document_id) == (4, "NOT_FOUND")
@@ -155,7 +169,7 @@ def test_rows_that_do_not_fit_are_told_and_the_others_come(
         {"key": "b_%\\", "data": {"document_id": "b_%\\", "content": {"body": "y"}}},
     ]
     fill(source, rows)
-    answer = target.json("import", "agent-data", source)
+    answer = target.json("import", "agent-data", source, "--no-vectors")
     assert dict(zip(COUNTS, counts(answer), strict=True)) == {
         "created": 2,
         "updated": 0,

@@ -115,6 +115,7 @@ class Sqlite:
     def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         connection = apsw.Connection(str(self.file), flags=apsw.SQLITE_OPEN_READONLY)
         try:
+            connection.set_busy_timeout(10_000)
             return list(connection.execute(sql, values))
         finally:
             connection.close()

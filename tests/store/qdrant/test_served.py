@@ -114,6 +114,7 @@ def test_a_qdrant_that_is_not_there(backend: Backend, tmp_path: Path) -> None:
 
 def test_what_the_commands_say_where_it_is_not_set_up(tmp_path: Path) -> None:
     data = tmp_path / "data"
+    assert run_cli("put", "any", data=data, stdin="x").returncode == 0
     none = run_cli("index", "qdrant", data=data)
     assert none.returncode != 0
     assert "set vectors" in none.stderr
