@@ -40,12 +40,15 @@ class Terminal:
         self._master, child_end = pty.openpty()
         fcntl.ioctl(child_end, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
         output = child_end if stdout_to is None else os.open(stdout_to, os.O_WRONLY | os.O_CREAT)
+        given = clean_environment({"TERM": "xterm", **(environment or {})}, data=data)
+        for name in ("COLUMNS", "LINES"):  # the terminal itself says how wide it is
+            given.pop(name, None)
         self._process = subprocess.Popen(
             [*COMMAND, "--data", str(data), *arguments],
             stdin=child_end,
             stdout=output,
             stderr=child_end,
-            env=clean_environment({"TERM": "xterm", **(environment or {})}, data=data),
+            env=given,
             cwd=cwd,
             start_new_session=True,
             preexec_fn=_take_terminal,  # noqa: PLW1509 - no threads in this process matter to it
