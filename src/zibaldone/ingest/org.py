@@ -10,7 +10,7 @@ import yaml
 from zibaldone.ingest.rst import fenced
 
 _HEADING = re.compile(r"(\*+)[ \t]+(.*)")
-_HEADING_TAGS = re.compile(r"[ \t]+:[\w@#%:]+:[ \t]*$")
+_HEADING_TAGS = re.compile(r"(?<![ \t])[ \t]++:[\w@#%:]+:[ \t]*+$")
 _PRIORITY = re.compile(r"\[#\w\][ \t]*")
 _KEYWORD = re.compile(r"#\+(\w+):[ \t]*(.*)", re.IGNORECASE)
 _BEGIN = re.compile(r"[ \t]*#\+begin_(\w+)(?:[ \t]+(\S+))?.*", re.IGNORECASE)

@@ -164,12 +164,10 @@ class _Conversion:
         return end
 
     def _fence(self, lines: list[str], language: str) -> None:
-        while lines and not lines[0]:
-            lines = lines[1:]
-        while lines and not lines[-1]:
-            lines = lines[:-1]
-        if not lines:
+        filled = [number for number, line in enumerate(lines) if line]
+        if not filled:
             return
+        lines = lines[filled[0] : filled[-1] + 1]
         margin = min(_indent(line) for line in lines if line)
         self._blank()
         self._out += fenced([line[margin:] for line in lines], language)

@@ -18,7 +18,7 @@ from zibaldone.push.scan import LeftOut, LocalFile
 from zibaldone.text.frontmatter import as_line, read_front_matter, tags_of
 
 _NAMESPACE = uuid.UUID("6b1f2f52-3a1c-5c0e-9a57-0d8f6f0a7c11")
-_HEADING = re.compile(r"^[ ]{0,3}#{1,6}[ \t]+(.+?)[ \t]*#*[ \t]*\r?$", re.MULTILINE)
+_HEADING = re.compile(r"^[ ]{0,3}#{1,6}[ \t]+(.+)$", re.MULTILINE)
 _DATED_NAME = re.compile(r"(?<!\d)(\d{4}-\d{2}-\d{2})(?!\d)")
 _TITLE_SEARCH_CHARS = 20_000
 _NAME_CHARS_MAX = TITLE_CHARS_MAX - 20
@@ -163,7 +163,8 @@ def _title(path: str, values: Mapping[str, Any], body: str) -> str:
             return given[:_NAME_CHARS_MAX]
     heading = _HEADING.search(body, 0, _TITLE_SEARCH_CHARS)
     stem = path.rpartition("/")[2].rpartition(".")[0]
-    return (as_line(heading[1]) if heading else stem)[:_NAME_CHARS_MAX] or stem
+    title = as_line(heading[1].rstrip().rstrip("#")) if heading else ""
+    return title[:_NAME_CHARS_MAX] or stem
 
 
 def _description(path: str, values: Mapping[str, Any]) -> str:

@@ -30,6 +30,7 @@ _EMPHASIS = {"b": "**", "strong": "**", "i": "*", "em": "*", "code": "`", "kbd":
 _HEADINGS = {f"h{level}": "#" * level for level in range(1, 7)}
 
 _TAG = re.compile(r"</?([A-Za-z][A-Za-z0-9]*)")
+_QUOTE_OR_END = re.compile(r"""["'>]""")
 _ATTRIBUTE_CHARS_MAX = 8_192
 _ATTRIBUTE = re.compile(
     r"""\b(href|src|alt|class)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE
@@ -71,6 +72,10 @@ class _Conversion:
         self._links: list[str] = []
         self._no_end: set[str] = set()
         """What was looked for to the end in vain; it is not looked for again."""
+        self._quotes_count = True
+        """Whether a `>` inside quotes is part of its tag."""
+        self._room_chars = len(markup)
+        """For marks of nesting: with twenty on each line they could make a text far longer."""
 
     def run(self) -> str:
         markup, position, end = self._markup, 0, len(self._markup)
@@ -112,23 +117,26 @@ class _Conversion:
         return closing + 1
 
     def _end_of_tag(self, position: int) -> int:
-        """Where the `>` of a tag is; one inside quotes does not count. -1: it has none."""
+        """Where the `>` of a tag is; one inside quotes does not count. -1: it has none.
+
+        Where quotes leave a tag without an end they are wrong: from there on they do not count.
+        """
         markup = self._markup
         closing = self._find(">", position)
-        quote = position
-        while closing >= 0:
-            # Each quoted value is passed over once: `quote` only moves on.
-            double, single = markup.find('"', quote, closing), markup.find("'", quote, closing)
-            first = min(found for found in (double, single, closing) if found >= 0)
-            if first == closing:
-                return closing
-            partner = self._find(markup[first], first + 1)
+        if closing < 0 or not self._quotes_count:
+            return closing
+        while (mark := _QUOTE_OR_END.search(markup, position)) is not None:
+            if mark[0] == ">":
+                return mark.start()
+            partner = self._find(mark[0], mark.end())
             if partner < 0:
-                return closing
-            quote = partner + 1
-            if partner > closing:
-                closing = self._find(">", quote)
-        return -1
+                after = markup.find(">", mark.end())
+                if after >= 0:
+                    return after
+                break
+            position = partner + 1
+        self._quotes_count = False
+        return closing
 
     def _find(self, wanted: str, position: int) -> int:
         if wanted in self._no_end:
@@ -197,7 +205,7 @@ class _Conversion:
         if not self._lists:
             self._lists.append(None)
         number = self._lists[-1]
-        self._put("  " * (min(len(self._lists), _NESTING_MAX) - 1))
+        self._put(self._marks("  ", min(len(self._lists), _NESTING_MAX) - 1))
         if number is None:
             self._put("- ")
         else:
@@ -274,7 +282,7 @@ class _Conversion:
         if self._wants_blank:
             self._wants_blank = False
             if self._pieces:
-                blank = "> " * min(self._blank_quotes, self._quotes)
+                blank = self._marks("> ", min(self._blank_quotes, self._quotes))
                 self._pieces.append(f"\n{blank.rstrip()}\n{self._prefix()}")
             elif self._quotes:
                 self._pieces.append(self._prefix())
@@ -282,7 +290,15 @@ class _Conversion:
         self._line_start = False
 
     def _prefix(self) -> str:
-        return "> " * self._quotes
+        return self._marks("> ", self._quotes)
+
+    def _marks(self, mark: str, count: int) -> str:
+        """Marks of nesting, as long as there is room for them."""
+        marks = mark * count
+        if len(marks) > self._room_chars:
+            return ""
+        self._room_chars -= len(marks)
+        return marks
 
     def _newline(self) -> None:
         if self._pre or not (self._line_start or self._wants_blank):

@@ -25,7 +25,8 @@ _TITLED = frozenset({"text/markdown", "text/plain", "text/x-rst", "text/org"})
 _HEADING = re.compile(r"#{1,6}[ \t]+(?=[^\s#])")
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)|!?\[\[(?:[^\[\]|]*\|)?([^\[\]|]+)\]\]")
 _LEADING = re.compile(r"(?:(?:[>*+|-]|\d{1,3}[.)])[ \t]+){1,3}")
-_EMPHASIS = re.compile(r"`+|(?<!\w)[*_]+(?=\w)|(?<=\w)[*_]+(?!\w)")
+# A run of marks is looked at from its beginning only.
+_EMPHASIS = re.compile(r"`+|(?<![\w*])[*_]++(?=\w)|(?<=[^\W_])[*_]++(?!\w)")
 _NO_WORDS = re.compile(r"[\W_]*")
 
 
