@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from random import Random
 from string import ascii_letters
 
@@ -12,7 +13,8 @@ from zibaldone.access.principal import Tenant
 from zibaldone.find.memory import names_in
 from zibaldone.keep import episodes
 from zibaldone.limits import MEMORY_LABELS_MAX
-from zibaldone.model.memory import Entity, Episode, Fact, node_id
+from zibaldone.model.memory import Entity, Episode, Fact, StoredFact, node_id
+from zibaldone.store.port import Reader
 
 MINE, OTHER = Tenant(), Tenant("other")
 DAY_US = 86_400_000_000
@@ -78,6 +80,27 @@ def test_one_episode_can_end_its_own_fact(kept: Kept) -> None:
     )
     first, second = kept.read(lambda r: r.memory.facts_of([document]))
     assert (first.replaced_by, second.replaced_by) == ("ada is rome.", None)
+
+
+def test_many_equal_facts_are_looked_at_once_each(kept: Kept) -> None:
+    equal = [fact("ada", "oslo", 1, "lives in")] * 2_000
+    documents = [put(kept, name, 1, *equal) for name in "12345"]
+    put(kept, "other", 1, fact("ada", "rome", 1, "lives in"))
+    put(kept, "back", 2, fact("ada", "oslo", 2, "lives in"))
+
+    def facts(reader: Reader) -> list[StoredFact]:
+        started = time.thread_time()
+        found = reader.memory.facts_of(documents)
+        # Comparing all pairs takes longer, or is stopped at its deadline.
+        assert time.thread_time() - started < 3
+        return found
+
+    found = kept.read(facts)
+    assert len(found) == 2_000 * len(documents)
+    assert {stored.replaced_by for stored in found} == {"ada is rome."}
+    (rome,) = kept.read(lambda r: r.memory.facts_of(["memory/g/other"]))
+    (back,) = kept.read(lambda r: r.memory.facts_of(["memory/g/back"]))
+    assert (rome.replaced_in, back.replaced_in) == ("memory/g/back", None)
 
 
 def test_nodes_are_what_episodes_mention(kept: Kept) -> None:

@@ -68,10 +68,7 @@ class Memory:
             document_ids=rows.dumps(list(document_ids)),
             until_us=_until(until_us),
         )
-        return [
-            memory_rows.stored_fact(row, None if ended is None else rows.loads(ended, list))
-            for *row, ended in selected
-        ]
+        return [memory_rows.stored_fact(row[:11], row[11:]) for row in selected]
 
     def stating(
         self, group_id: str, entity_key: str, *, limit: int, until_us: int | None = None

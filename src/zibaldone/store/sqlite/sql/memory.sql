@@ -107,26 +107,47 @@ WHERE m.valid_at_us <= :until_us
 GROUP BY k.key, m.entity_key, m.label ORDER BY k.key, count(*) DESC, m.label;
 
 -- name: facts_of
--- What some episodes state, and what ended it.
-SELECT d.document_id, e.episode_id, f.group_id, f.fact_index, f.subject, f.relation, f.object,
-       f.fact, f.valid_at_us, f.slot, d.created_at_us,
-    CASE WHEN f.slot <> '' THEN (
-        SELECT json_array(n.valid_at_us, n.fact, nd.document_id)
-        FROM memory_facts n CROSS JOIN documents nd USING (document_key)
-        WHERE n.namespace = f.namespace AND n.group_id = f.group_id AND n.subject = f.subject
-          AND n.slot = f.slot AND n.slot <> '' AND n.object <> f.object
-          AND (n.valid_at_us, n.document_key, n.fact_index)
-              > (f.valid_at_us, f.document_key, f.fact_index)
-          AND n.valid_at_us <= :until_us
-          AND nd.document_id >= :start AND (:end IS NULL OR nd.document_id < :end)
-        ORDER BY n.valid_at_us, n.document_key, n.fact_index LIMIT 1) END
-FROM json_each(:document_ids) i
-CROSS JOIN documents d ON d.namespace = :namespace AND d.document_id = i.value
-CROSS JOIN memory_episodes e USING (document_key)
-CROSS JOIN memory_facts f USING (document_key)
-WHERE f.valid_at_us <= :until_us
-  AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
-ORDER BY i.key, f.fact_index;
+-- What some episodes state, and what ended it: the first fact of the next run of equal objects in
+-- the same slot. Each fact of a slot is looked at once, however many of them are equal.
+WITH asked AS MATERIALIZED (
+    SELECT i.key AS place, d.document_id, d.created_at_us, e.episode_id, f.*
+    FROM json_each(:document_ids) i
+    CROSS JOIN documents d ON d.namespace = :namespace AND d.document_id = i.value
+    CROSS JOIN memory_episodes e USING (document_key)
+    CROSS JOIN memory_facts f USING (document_key)
+    WHERE f.valid_at_us <= :until_us
+      AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
+), slots AS MATERIALIZED (
+    SELECT group_id, subject, slot, min(valid_at_us) AS since_us
+    FROM asked WHERE slot <> '' GROUP BY group_id, subject, slot
+), stated AS (
+    SELECT n.group_id, n.subject, n.slot, n.object, n.valid_at_us, n.document_key, n.fact_index,
+           n.object IS NOT lag(n.object) OVER (
+               PARTITION BY n.group_id, n.subject, n.slot
+               ORDER BY n.valid_at_us, n.document_key, n.fact_index) AS is_first
+    FROM slots s
+    CROSS JOIN memory_facts n INDEXED BY memory_facts_by_slot
+        ON n.namespace = :namespace AND n.group_id = s.group_id AND n.subject = s.subject
+       AND n.slot = s.slot AND n.slot <> ''
+       AND n.valid_at_us >= s.since_us AND n.valid_at_us <= :until_us
+    CROSS JOIN documents nd USING (document_key)
+    WHERE nd.document_id >= :start AND (:end IS NULL OR nd.document_id < :end)
+), runs AS MATERIALIZED (
+    SELECT group_id, subject, slot, document_key, fact_index, is_first,
+           sum(is_first) OVER (
+               PARTITION BY group_id, subject, slot
+               ORDER BY valid_at_us, document_key, fact_index) AS run
+    FROM stated
+)
+SELECT a.document_id, a.episode_id, a.group_id, a.fact_index, a.subject, a.relation, a.object,
+       a.fact, a.valid_at_us, a.slot, a.created_at_us, n.valid_at_us, n.fact, nd.document_id
+FROM asked a
+LEFT JOIN runs r ON r.document_key = a.document_key AND r.fact_index = a.fact_index
+LEFT JOIN runs t ON t.group_id = r.group_id AND t.subject = r.subject AND t.slot = r.slot
+                AND t.run = r.run + 1 AND t.is_first
+LEFT JOIN memory_facts n ON n.document_key = t.document_key AND n.fact_index = t.fact_index
+LEFT JOIN documents nd ON nd.document_key = n.document_key
+ORDER BY a.place, a.fact_index;
 
 -- name: stating
 -- The last episodes that state something of an entity.
