@@ -1195,8 +1195,8 @@ IGNORE_BYTES_MAX = 256 * KIB
 IGNORE_LINES_MAX = 5_000
 """Of one .gitignore or .zibaldoneignore."""
 
-IGNORE_WILDCARDS_MAX = 3
-"""Asterisks in one part of a pattern; matching takes the power of their number."""
+IGNORE_LINE_CHARS_MAX = 1_024
+"""Of one pattern; making an expression of it takes some milliseconds."""
 
 PACK_INLINE_SHARE = 0.75
 """Room for files in the prompt: this share of what the answer leaves of the window."""

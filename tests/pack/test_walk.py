@@ -135,13 +135,22 @@ class TestIgnored:
         project.write(".gitignore", "a.txt\n")
         assert places(chat.turn("."))["b.txt"] == "unchanged"
 
-    def test_a_pattern_that_could_take_for_ever_is_not_used(self, project: Project) -> None:
-        project.write(".gitignore", "*a*a*a*a*a*a*a*a*a*b\n" + "**/" * 9 + "x\n*.log\n")
+    def test_patterns_with_many_wildcards_take_no_time(self, project: Project) -> None:
+        project.write(
+            ".gitignore",
+            "\n".join(("*a" * 9 + "b", "a**" * 9 + "b", "*a*a*a/" * 4 + "b", "**/a/" * 9 + "b"))
+            + "\n*.log\n"
+            + "x" * 2_000,
+        )
         project.write("a" * 200, "x\n")
+        project.write("/".join(("a" * 60,) * 4) + "/c", "x\n")
+        project.write("a/" * 60 + "c", "x\n")
         project.write("x.log", "x\n")
         packed = Session(project.assistant()).turn(".")
-        assert at(packed, "inline") == {".gitignore", "a" * 200}
-        assert [problem for problem in packed.problems if "wildcards" in problem.reason]
+        assert places(packed)["a" * 200] == "inline"
+        assert places(packed)["a/" * 60 + "c"] == "inline"
+        assert "x.log" not in places(packed)
+        assert [problem for problem in packed.problems if "too long" in problem.reason]
 
 
 class TestLeftOut:

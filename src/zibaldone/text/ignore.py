@@ -12,13 +12,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from typing import Any, Literal
+
 from pathspec import GitIgnoreSpec
+from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 from zibaldone.errors import InvalidArgument
 from zibaldone.limits import (
     IGNORE_BYTES_MAX,
+    IGNORE_LINE_CHARS_MAX,
     IGNORE_LINES_MAX,
-    IGNORE_WILDCARDS_MAX,
 )
 
 GIT_FILE = ".gitignore"
@@ -37,6 +40,46 @@ READ_FLAGS = (
 )
 """A link is not followed, a pipe not waited for."""
 
+_STAR = "[^/]*"
+_ANY_FOLDERS = re.compile(r"(\(\?:\.\+/\)\?|\(\?:/\.\+\)\?)")
+"""How pathspec writes `*` and `**` as expressions."""
+_CLASS = re.compile(r"\\.|\[\^/\]|(\[\^?\]?[^\]]*\])", re.DOTALL)
+"""What it writes for `[a-z]` or `[!a]`, the group."""
+
+
+class _Pattern(GitIgnoreSpecPattern):
+    """A pattern whose expression goes back over a path once, not once for each of its wildcards.
+
+    What stands between two wildcards is taken where it is found first: if the rest does not match
+    behind that place, it does not match behind a later one.
+    """
+
+    __slots__ = ()
+
+    @staticmethod
+    def _translate_segment_glob(pattern: str, range_error: Literal["literal", "raise"]) -> str:
+        plain = GitIgnoreSpecPattern._translate_segment_glob(pattern, range_error)  # noqa: SLF001
+        # As for Git, no class has the slash.
+        plain = _CLASS.sub(lambda one: f"(?!/){one[1]}" if one[1] else one[0], plain)
+        first, *others = plain.split(_STAR)
+        if not others:
+            return first
+        inner = "".join(f"(?>[^/]*?{part})" for part in others[:-1] if part)
+        last = f"(?>[^/]*{others[-1]}(?![^/]))" if others[-1] else "[^/]*+"
+        return first + inner + last
+
+    @classmethod
+    def pattern_to_regex(cls, pattern: Any) -> tuple[Any, bool | None]:
+        regex, include = super().pattern_to_regex(pattern)
+        if regex is None:
+            return regex, include
+        first, *others = _ANY_FOLDERS.split(regex)
+        for place in range(0, len(others) - 2, 2):  # `**` and what follows, but for the last
+            lazy = others[place].replace(".+", ".+?") + "?"
+            others[place : place + 2] = "", f"(?>{lazy}{others[place + 1]}(?=/))"
+        return "".join((first, *others)), include
+
+
 _BUILT_IN = GitIgnoreSpec.from_lines(
     (
         *("__pycache__/", "*.pyc", "*.egg-info/", "node_modules/", ".venv/", ".tox/", ".DS_Store"),
@@ -44,7 +87,6 @@ _BUILT_IN = GitIgnoreSpec.from_lines(
     )
 )
 _REPOSITORY = ".git"
-_STARS = re.compile(r"(?<!\*)\*(?!\*)")
 
 
 @dataclass(slots=True, eq=False)
@@ -165,18 +207,11 @@ def _read(path: str, problems: list[str]) -> GitIgnoreSpec | None:
 def _spec(lines: list[str], problems: list[str]) -> GitIgnoreSpec | None:
     usable = []
     for line in lines:
-        # Expressions with many wildcards take the power of their number to match.
-        parts = line.split("/")
-        if (
-            max(len(_STARS.findall(part)) for part in parts) > IGNORE_WILDCARDS_MAX
-            or parts.count("**") > IGNORE_WILDCARDS_MAX
-        ):
-            problems.append(f"a line with too many wildcards is not used: {line[:60]}")
+        if len(line) > IGNORE_LINE_CHARS_MAX:
+            problems.append(f"a line that is too long is not used: {line[:60]}")
             continue
         try:
-            GitIgnoreSpec.from_lines([line])
+            usable.append(_Pattern(line))
         except ValueError:
             problems.append(f"a line is no pattern: {line[:60]}")
-            continue
-        usable.append(line)
-    return GitIgnoreSpec.from_lines(usable) if usable else None
+    return GitIgnoreSpec(usable) if usable else None
