@@ -214,6 +214,8 @@ def test_any_lines_are_text_or_refused(name: str, lines: list[str]) -> None:
     [
         *("``" * 250_000, ":a:`" * 100_000, ".. a" + " " * 500_000, "`a <" * 100_000),
         *("[[a" * 100_000, "*a " * 60_000, ".. x::\n\n" * 25_000, "* a\n" * 25_000),
+        *("a::\n" + "\n" * 200_000 + " b", "a::\n b" + "\n" * 200_000 + " c"),
+        *("* a" + " " * 200_000 + "b", "#+FILETAGS: " + "a " * 250_000),
     ],
 )
 def test_time_grows_with_the_length_only(hostile: str) -> None:

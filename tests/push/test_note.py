@@ -45,6 +45,8 @@ class TestFields:
             ("---\nname: One\n---\n# Two", "One"),
             ("---\ntitle: [a]\n---\n# Two #\n", "Two"),
             ("Text\n\n## Three\r\n", "Three"),
+            ("# Four # five ##  \n", "Four # five"),
+            ("# Six" + " " * 19_000 + "seven", "Six seven"),
             ("no heading", "a"),
         ],
     )

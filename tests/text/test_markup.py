@@ -97,3 +97,32 @@ def test_hostile_markup_takes_time_by_its_length(unit: str) -> None:
 
     taken_s = min(seconds(short) for _ in range(3))
     assert min(seconds(long) for _ in range(2)) < 11 * taken_s + 0.2
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "<a " + '"' * 1_000_000 + ">",
+        "<a " + "'\"\"'" * 250_000 + ">",
+        "<a " * 300_000 + '">"',
+        '<a ">" ' * 100_000 + "'",
+        '<a "' * 250_000 + '">"',
+    ],
+    ids=["quotes", "both", "tags before quotes", "a quote alone", "quoted tags"],
+)
+def test_quotes_in_tags_are_passed_over_once(markup: str) -> None:
+    began_s = time.thread_time()
+    to_markdown(markup)
+    assert time.thread_time() - began_s < 5
+
+
+def test_quotes_that_leave_a_tag_without_an_end_do_not_count() -> None:
+    assert to_markdown("<p title='a>b'>one</p>") == "one"
+    assert to_markdown("<p title='>one</p>") == "one"
+    assert to_markdown('<p>one <b "x> "two') == 'one ** "two'
+
+
+@pytest.mark.parametrize("deep", ["<br>x", "<pre>" + "\n" * 50_000, "<li>"])
+def test_nesting_does_not_make_a_text_far_longer(deep: str) -> None:
+    markup = "<blockquote>" * 20 + "<ul>" * 20 + deep * (50_000 // len(deep))
+    assert len(to_markdown(markup)) < 4 * len(markup)

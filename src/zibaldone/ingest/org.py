@@ -8,6 +8,7 @@ import re
 import yaml
 
 from zibaldone.ingest.rst import fenced
+from zibaldone.limits import TAGS_MAX
 
 _HEADING = re.compile(r"(\*+)[ \t]+(.*)")
 _HEADING_TAGS = re.compile(r"(?<![ \t])[ \t]++:[\w@#%:]+:[ \t]*+$")
@@ -76,7 +77,7 @@ def _note(front: dict[str, object], key: str, value: str) -> None:
     elif key in ("filetags", "keywords"):
         tags = [tag for tag in re.split(r"[:,\s]+", value) if tag]
         if tags:
-            front.setdefault("tags", tags)
+            front.setdefault("tags", tags[:TAGS_MAX])
 
 
 def _line(line: str, *, is_below_title: bool) -> str:
