@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-
 from typing import Any, Literal
 
 from pathspec import GitIgnoreSpec
