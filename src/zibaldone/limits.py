@@ -1157,6 +1157,9 @@ PACK_PATHS_MAX = 1_000
 PACK_PATH_CHARS_MAX = 4_096
 """One such path; file systems allow no longer one."""
 
+PACK_PATHS_CHARS_MAX = 256 * KIB
+"""All of them together: a turn waits in the queue with them, where others look."""
+
 PACK_ENTRIES_MAX = 100_000
 """Files and folders that one call looks at, about a second. Ignored folders are not looked into."""
 

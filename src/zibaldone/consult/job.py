@@ -19,7 +19,12 @@ from zibaldone.errors import (
     ZibaldoneError,
 )
 from zibaldone.jobs.runner import JobContext, JobFailed, JobKind, JobPostponed
-from zibaldone.limits import CONSULT_CONCURRENCY, CONSULT_KEPT_SECONDS, CONSULT_LEASE_SECONDS
+from zibaldone.limits import (
+    CONSULT_CONCURRENCY,
+    CONSULT_KEPT_SECONDS,
+    CONSULT_LEASE_SECONDS,
+    CONSULT_PER_KEY,
+)
 from zibaldone.model.consult import SessionKey
 from zibaldone.model.job import Job, NewJob
 from zibaldone.pack.build import Ask
@@ -44,16 +49,20 @@ def turn_request(job_id: str, owner: str, payload: Mapping[str, Any]) -> TurnReq
     return TurnRequest(
         turn_id=job_id,
         key=SessionKey(owner, payload["assistant"], payload["session_id"]),
-        ask=Ask(
-            instructions=payload["instructions"],
-            output_format=payload.get("output_format", ""),
-            context=tuple(payload.get("context", ())),
-            attachments=tuple(payload.get("attachments", ())),
-            priority_context=tuple(payload.get("priority_context", ())),
-        ),
+        ask=ask_of(payload),
         output_schema=payload.get("structured_output_schema"),
         reasoning_effort=payload.get("reasoning_effort"),
         may_read="read" in payload.get("effects", ()),
+    )
+
+
+def ask_of(payload: Mapping[str, Any]) -> Ask:
+    return Ask(
+        instructions=payload["instructions"],
+        output_format=payload.get("output_format", ""),
+        context=tuple(payload.get("context", ())),
+        attachments=tuple(payload.get("attachments", ())),
+        priority_context=tuple(payload.get("priority_context", ())),
     )
 
 
@@ -88,6 +97,7 @@ def consult_kind(consulting: Consulting, store_answer: StoreAnswer) -> JobKind:
     return JobKind(
         handle,
         concurrency=CONSULT_CONCURRENCY,
+        per_key=CONSULT_PER_KEY,
         lease_seconds=CONSULT_LEASE_SECONDS,
         keep_done_seconds=CONSULT_KEPT_SECONDS,
     )

@@ -687,6 +687,10 @@ class JobReads(Protocol):
         """The job; None: there is none that the tenant sees."""
         ...
 
+    def head(self, job_id: str) -> Job | None:
+        """The same without payload and result, at the same small cost however long these are."""
+        ...
+
     def page(
         self,
         *,
@@ -695,7 +699,8 @@ class JobReads(Protocol):
         limit: int,
         after: str | None = None,
     ) -> list[Job]:
-        """Jobs by falling id, which is newest first; only ids below `after`, if it is given.
+        """Jobs by falling id, which is newest first; only ids below `after`, if it is given. They
+        come without payload and result.
 
         Ids are compared as text. The job `after` need not exist any more.
         """
