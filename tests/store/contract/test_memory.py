@@ -40,7 +40,7 @@ def test_episodes_are_listed_by_their_own_time(kept: Kept) -> None:
     until = kept.read(lambda r: r.memory.latest(["g"], limit=9, until_us=2 * DAY_US))
     assert [head.episode_id for head in until] == ["b", "a"]
     assert kept.read(lambda r: r.memory.groups()) == {"g": 4}
-    (head,) = kept.read(lambda r: r.memory.find("b"))
+    (head,) = kept.read(lambda r: r.memory.find("b", limit=9))
     assert (head.document_id, head.group_id, head.valid_at_us) == ("memory/g/b", "g", 2 * DAY_US)
 
 
@@ -105,7 +105,7 @@ def test_writing_again_replaces_what_was_said(kept: Kept) -> None:
     kept.write(lambda w: w.memory.put(document, Episode("g", "1", DAY_US)))
     assert kept.read(lambda r: r.memory.facts_of([document_id])) == []
     assert kept.read(lambda r: r.memory.entities_of([document_id])) == {}
-    assert kept.read(lambda r: r.memory.find("1"))[0].valid_at_us == DAY_US
+    assert kept.read(lambda r: r.memory.find("1", limit=9))[0].valid_at_us == DAY_US
 
 
 def test_another_namespace_or_folder_sees_nothing(kept: Kept) -> None:
@@ -116,7 +116,7 @@ def test_another_namespace_or_folder_sees_nothing(kept: Kept) -> None:
     assert only.invalid_at_us is None  # the other one's fact ends nothing here
     for tenant in (OTHER, folder):
         assert kept.read(lambda r: r.memory.facts_of([mine]), tenant) == []
-        assert kept.read(lambda r: r.memory.find("1"), tenant) == []
+        assert kept.read(lambda r: r.memory.find("1", limit=9), tenant) == []
         assert kept.read(lambda r: r.memory.entities_of([mine]), tenant) == {}
         assert kept.read(lambda r: r.memory.around([mine]), tenant) == {}
         assert kept.read(lambda r: r.memory.nodes("g", ["oslo"]), tenant) == []

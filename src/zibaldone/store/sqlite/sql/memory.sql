@@ -32,12 +32,12 @@ SELECT :document_key, e.key, :namespace, :group_id, e.value ->> 0, e.value ->> 1
 FROM json_each(:facts) e;
 
 -- name: find
--- Episodes with an id, mostly one.
+-- Some episodes with an id; mostly there is one.
 SELECT d.document_id, e.group_id, e.episode_id, e.valid_at_us
 FROM memory_episodes e CROSS JOIN documents d USING (document_key)
 WHERE e.namespace = :namespace AND e.episode_id = :episode_id
   AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
-ORDER BY e.document_key;
+ORDER BY e.document_key LIMIT :limit;
 
 -- name: latest
 -- The last episodes of a group up to a time.
@@ -107,19 +107,9 @@ WHERE m.valid_at_us <= :until_us
 GROUP BY k.key, m.entity_key, m.label ORDER BY k.key, count(*) DESC, m.label;
 
 -- name: facts_of
--- What some episodes state, and what ended it.
+-- What some episodes state.
 SELECT d.document_id, e.episode_id, f.group_id, f.fact_index, f.subject, f.relation, f.object,
-       f.fact, f.valid_at_us, f.slot, d.created_at_us,
-    CASE WHEN f.slot <> '' THEN (
-        SELECT json_array(n.valid_at_us, n.fact, nd.document_id)
-        FROM memory_facts n CROSS JOIN documents nd USING (document_key)
-        WHERE n.namespace = f.namespace AND n.group_id = f.group_id AND n.subject = f.subject
-          AND n.slot = f.slot AND n.slot <> '' AND n.object <> f.object
-          AND (n.valid_at_us, n.document_key, n.fact_index)
-              > (f.valid_at_us, f.document_key, f.fact_index)
-          AND n.valid_at_us <= :until_us
-          AND nd.document_id >= :start AND (:end IS NULL OR nd.document_id < :end)
-        ORDER BY n.valid_at_us, n.document_key, n.fact_index LIMIT 1) END
+       f.fact, f.valid_at_us, f.slot, d.created_at_us, f.document_key
 FROM json_each(:document_ids) i
 CROSS JOIN documents d ON d.namespace = :namespace AND d.document_id = i.value
 CROSS JOIN memory_episodes e USING (document_key)
@@ -128,11 +118,34 @@ WHERE f.valid_at_us <= :until_us
   AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
 ORDER BY i.key, f.fact_index;
 
+-- name: changes
+-- The facts by which slots (group, subject, slot, since) changed their value, the earliest first.
+-- Each slot is read once, however many facts repeat what it says.
+SELECT group_id, subject, slot, valid_at_us, document_key, fact_index, fact, document_id
+FROM (
+    SELECT n.group_id, n.subject, n.slot, n.valid_at_us, n.document_key, n.fact_index, n.fact,
+           d.document_id, n.object, lag(n.object) OVER (
+               PARTITION BY n.group_id, n.subject, n.slot
+               ORDER BY n.valid_at_us, n.document_key, n.fact_index) AS object_before
+    FROM json_each(:slots) s
+    CROSS JOIN memory_facts n INDEXED BY memory_facts_by_slot
+        ON n.namespace = :namespace AND n.group_id = s.value ->> 0 AND n.subject = s.value ->> 1
+        AND n.slot = s.value ->> 2 AND n.slot <> '' AND n.valid_at_us >= s.value ->> 3
+    CROSS JOIN documents d USING (document_key)
+    WHERE n.valid_at_us <= :until_us
+      AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end))
+WHERE object <> object_before
+ORDER BY valid_at_us, document_key, fact_index;
+
 -- name: stating
--- The last episodes that state something of an entity.
-SELECT d.document_id, max(f.valid_at_us)
-FROM memory_facts f CROSS JOIN documents d USING (document_key)
-WHERE f.namespace = :namespace AND f.group_id = :group_id AND f.subject = :entity_key
-  AND f.valid_at_us <= :until_us
-  AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
-GROUP BY d.document_key ORDER BY max(f.valid_at_us) DESC, d.document_key DESC LIMIT :limit;
+-- The last episodes that state something of an entity; an episode has so many facts at most.
+SELECT document_id, max(valid_at_us)
+FROM (
+    SELECT d.document_key, d.document_id, f.valid_at_us
+    FROM memory_facts f INDEXED BY memory_facts_by_subject
+    CROSS JOIN documents d USING (document_key)
+    WHERE f.namespace = :namespace AND f.group_id = :group_id AND f.subject = :entity_key
+      AND f.valid_at_us <= :until_us
+      AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
+    ORDER BY f.valid_at_us DESC, f.document_key DESC LIMIT :limit * :facts_max)
+GROUP BY document_key ORDER BY max(valid_at_us) DESC, document_key DESC LIMIT :limit;
