@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from functools import partial
 from random import Random
 from string import ascii_letters
 
@@ -11,8 +13,10 @@ from tests.store.kept import ACTOR, Kept
 from zibaldone.access.principal import Tenant
 from zibaldone.find.memory import names_in
 from zibaldone.keep import episodes
-from zibaldone.limits import MEMORY_LABELS_MAX
+from zibaldone.limits import FACTS_MAX, MEMORY_LABELS_MAX
+from zibaldone.model.document import Document
 from zibaldone.model.memory import Entity, Episode, Fact, node_id
+from zibaldone.store.port import Reader, Writer
 
 MINE, OTHER = Tenant(), Tenant("other")
 DAY_US = 86_400_000_000
@@ -26,6 +30,10 @@ def put(kept: Kept, name: str, day: int, *facts: Fact, tenant: Tenant = MINE) ->
     episode = Episode("g", name, day * DAY_US, entities, facts)
     kept.write(lambda writer: writer.memory.put(document, episode), tenant)
     return document.document_id
+
+
+def _put(writer: Writer, document: Document, episode: Episode) -> None:
+    writer.memory.put(document, episode)
 
 
 def fact(subject: str, object_: str, day: int, slot: str = "") -> Fact:
@@ -78,6 +86,49 @@ def test_one_episode_can_end_its_own_fact(kept: Kept) -> None:
     )
     first, second = kept.read(lambda r: r.memory.facts_of([document]))
     assert (first.replaced_by, second.replaced_by) == ("ada is rome.", None)
+
+
+def test_a_value_that_comes_back_is_ended_again(kept: Kept) -> None:
+    cities = ("oslo", "oslo", "rome", "oslo", "oslo", "paris")
+    told = [
+        put(kept, str(day), day, fact("ada", city, day, "lives in"))
+        for day, city in enumerate(cities)
+    ]
+    facts = kept.read(lambda r: r.memory.facts_of(told))
+    ends = [None if one.invalid_at_us is None else one.invalid_at_us // DAY_US for one in facts]
+    assert ends == [2, 2, 3, 5, 5, None]
+    (alone,) = kept.read(lambda r: r.memory.facts_of(told[4:5]))
+    assert (alone.replaced_by, alone.replaced_in) == ("ada is paris.", told[5])
+
+
+def test_facts_that_repeat_one_another_take_no_square_of_time(kept: Kept) -> None:
+    same = [fact("ada", "oslo", 1, "lives in")] * FACTS_MAX
+    told = [put(kept, str(number), 1, *same) for number in range(20)]
+
+    def measured(reader: Reader) -> tuple[int, float]:
+        started_s = time.thread_time()
+        facts = reader.memory.facts_of(told)
+        return len(facts), time.thread_time() - started_s
+
+    count, cpu_s = kept.read(measured)
+    assert count == 20 * FACTS_MAX
+    assert cpu_s < 1.0  # of the embedded engine, which works in this thread, it was four or more
+
+
+def test_only_so_many_episodes_of_one_id_are_read(kept: Kept) -> None:
+    for group in "ghi":
+        document = kept.create(f"memory/{group}/same", "text", MINE)
+        put_as = partial(_put, document=document, episode=Episode(group, "same", DAY_US))
+        kept.write(put_as, MINE)
+    assert len(kept.read(lambda r: r.memory.find("same", limit=2))) == 2
+    assert len(kept.read(lambda r: r.memory.find("same", limit=9))) == 3
+
+
+def test_an_episode_with_many_facts_hides_no_other(kept: Kept) -> None:
+    first = put(kept, "1", 1, fact("ada", "oslo", 1))
+    many = [fact("ada", f"city {number}", 2) for number in range(FACTS_MAX)]
+    second = put(kept, "2", 2, *many)
+    assert kept.read(lambda r: r.memory.stating("g", "ada", limit=2)) == [second, first]
 
 
 def test_nodes_are_what_episodes_mention(kept: Kept) -> None:
