@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from zibaldone import errors
-from zibaldone.access.principal import Tenant
+from zibaldone.access.principal import Tenant, has_stored_key
 from zibaldone.consult.answer import ChatAnswer, StoredAnswer
 from zibaldone.consult.turn import Consulting, SessionBusy, TurnRequest, Watch
 from zibaldone.errors import (
@@ -107,8 +107,8 @@ async def _require_valid_key(consulting: Consulting, context: JobContext) -> Non
     """A turn may have waited for long; its key may have ended meanwhile."""
     keys = await consulting.store.read(context.tenant, lambda reader: reader.api_keys.all())
     key = next((key for key in keys if key.key_id == context.key_id), None)
-    # Callers on loopback and those with access tokens have no key in the store.
-    if key is not None and not key.is_valid(consulting.clock()):
+    is_deleted = key is None and has_stored_key(context.key_id or "")
+    if is_deleted or (key is not None and not key.is_valid(consulting.clock())):
         error = Unauthenticated("The key has ended; nothing was sent.")
         raise JobFailed(f"{error.message} [{error.code}]")
 
