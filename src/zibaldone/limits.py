@@ -200,6 +200,10 @@ TAGS_MAX = 64
 TAG_CHARS_MAX = 200
 """A tag is a short word or phrase."""
 
+THREADS = 48
+"""Threads for work that the event loop hands over. All who may hold one for long (`PACKS`,
+`REFETCHES`, `SOURCES`, with their extra ones) leave twenty for what is short."""
+
 LIST_LIMIT_DEFAULT = 50
 """Documents on a page of a list, unless the caller says how many."""
 
@@ -907,6 +911,16 @@ SYNC_LEASE_SECONDS = 60.0
 REFETCH_ROWS_MAX = 100
 """Rows that one call may read again from a source."""
 
+REFETCHES = 4
+"""Calls that read rows again at once, two of each key and one while others are about: each holds a
+thread and a connection for as long as the source takes."""
+
+REFETCHES_PER_KEY = 2
+"""The same for one key; its others wait, within their time."""
+
+REFETCHES_EXTRA = 4
+"""Further ones, for keys of which none does."""
+
 REFETCH_PLAN_SECONDS_MAX = 60.0
 """How long it is remembered what columns a table has; one that is gone is noticed at once."""
 
@@ -1157,6 +1171,9 @@ PACK_PATHS_MAX = 1_000
 PACK_PATH_CHARS_MAX = 4_096
 """One such path; file systems allow no longer one."""
 
+PACK_PATHS_CHARS_MAX = 256 * KIB
+"""All of them together: a turn waits in the queue with them, where others look."""
+
 PACK_ENTRIES_MAX = 100_000
 """Files and folders that one call looks at, about a second. Ignored folders are not looked into."""
 
@@ -1350,6 +1367,7 @@ CONSULT_PATH_SHOWN_CHARS_MAX = 300
 """Of a path in an answer: with so many paths, the result of a job stays within its bound."""
 
 assert LIST_LIMIT_DEFAULT <= LIST_LIMIT_MAX <= LIST_OFFSET_MAX  # noqa: S101
+assert PACKS + PACKS_EXTRA + REFETCHES + REFETCHES_EXTRA + SOURCES + SOURCES_EXTRA <= THREADS - 20  # noqa: S101
 OVERFLOW_TEXT_CHARS_MAX = 256 * MIB
 """Characters of all these files together. The index takes about as much memory as the text; it is
 built at some megabytes a second."""

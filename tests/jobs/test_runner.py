@@ -543,3 +543,33 @@ def test_a_job_that_is_queued_meanwhile_is_started_at_once_when_woken(
             await done.wait()
 
     asyncio.run(run_while(kept, ran, work))
+
+
+def test_what_a_key_has_queued_beyond_its_share_is_not_touched(kept: Kept, clock: Clock) -> None:
+    runs: list[str] = []
+    may_end = asyncio.Event()
+
+    async def handler(context: JobContext) -> None:
+        runs.append(str(context.key_id))
+        await may_end.wait()
+
+    jobs = [NewJob("sync", key_id=key) for key in ("ada", "ada", "bob")]
+    first, *_ = add(kept, jobs[0])
+    ran = made(kept, clock, handler, concurrency=8, per_key=1)
+
+    async def work() -> None:
+        await until(lambda: is_so(lambda: runs == ["ada"]))
+        added = await kept.store.write(EVERYTHING, lambda writer: writer.queue.add(jobs[1:]))
+        ran.wake()
+        await until(lambda: is_so(lambda: runs == ["ada", "bob"]))
+        waiting = await job_now(kept, added[0])
+        assert (waiting.state, waiting.started_at_us) == ("queued", None)
+        may_end.set()
+        await until(lambda: is_so(lambda: runs == ["ada", "bob", "ada"]))
+
+    asyncio.run(run_while(kept, ran, work))
+    assert get(kept, first).state == "done"
+
+
+async def is_so(holds: Callable[[], bool]) -> bool:
+    return holds()

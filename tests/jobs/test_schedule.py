@@ -17,6 +17,7 @@ from zibaldone.jobs import schedule
 from zibaldone.jobs.schedule import Scheduler, new_schedule, next_run_us
 from zibaldone.limits import Limits
 from zibaldone.model.job import Job, Schedule
+from zibaldone.store.port import Reader
 
 
 def us(text: str) -> int:
@@ -102,7 +103,11 @@ def scheduler(kept: Kept, clock: Clock, *schedules: Schedule) -> Scheduler:
 
 
 def jobs(kept: Kept, namespace: str = "default") -> list[Job]:
-    return kept.read(lambda reader: reader.jobs.page(limit=100), Tenant(namespace))
+    def whole(reader: Reader) -> list[Job]:
+        found = (reader.jobs.get(job.job_id) for job in reader.jobs.page(limit=100))
+        return [job for job in found if job is not None]
+
+    return kept.read(whole, Tenant(namespace))
 
 
 def finish_all(kept: Kept, now_us: int) -> int:

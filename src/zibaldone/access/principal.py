@@ -41,3 +41,11 @@ def as_folder(prefix: str) -> str:
 
 LOCAL = Principal(key_id="local")
 """The operator's own shell, and callers on loopback while no key exists."""
+
+TOKEN_ID_START = "oauth:"  # noqa: S105 - no secret
+"""How `key_id` begins where the caller has an access token."""
+
+
+def has_stored_key(key_id: str) -> bool:
+    """Is it the id of an API key, which the store has until it is deleted?"""
+    return key_id != LOCAL.key_id and not key_id.startswith(TOKEN_ID_START)

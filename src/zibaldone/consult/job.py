@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from zibaldone import errors
-from zibaldone.access.principal import Tenant
+from zibaldone.access.principal import Tenant, has_stored_key
 from zibaldone.consult.answer import ChatAnswer, StoredAnswer
 from zibaldone.consult.turn import Consulting, SessionBusy, TurnRequest, Watch
 from zibaldone.errors import (
@@ -19,7 +19,12 @@ from zibaldone.errors import (
     ZibaldoneError,
 )
 from zibaldone.jobs.runner import JobContext, JobFailed, JobKind, JobPostponed
-from zibaldone.limits import CONSULT_CONCURRENCY, CONSULT_KEPT_SECONDS, CONSULT_LEASE_SECONDS
+from zibaldone.limits import (
+    CONSULT_CONCURRENCY,
+    CONSULT_KEPT_SECONDS,
+    CONSULT_LEASE_SECONDS,
+    CONSULT_PER_KEY,
+)
 from zibaldone.model.consult import SessionKey
 from zibaldone.model.job import Job, NewJob
 from zibaldone.pack.build import Ask
@@ -44,16 +49,20 @@ def turn_request(job_id: str, owner: str, payload: Mapping[str, Any]) -> TurnReq
     return TurnRequest(
         turn_id=job_id,
         key=SessionKey(owner, payload["assistant"], payload["session_id"]),
-        ask=Ask(
-            instructions=payload["instructions"],
-            output_format=payload.get("output_format", ""),
-            context=tuple(payload.get("context", ())),
-            attachments=tuple(payload.get("attachments", ())),
-            priority_context=tuple(payload.get("priority_context", ())),
-        ),
+        ask=ask_of(payload),
         output_schema=payload.get("structured_output_schema"),
         reasoning_effort=payload.get("reasoning_effort"),
         may_read="read" in payload.get("effects", ()),
+    )
+
+
+def ask_of(payload: Mapping[str, Any]) -> Ask:
+    return Ask(
+        instructions=payload["instructions"],
+        output_format=payload.get("output_format", ""),
+        context=tuple(payload.get("context", ())),
+        attachments=tuple(payload.get("attachments", ())),
+        priority_context=tuple(payload.get("priority_context", ())),
     )
 
 
@@ -88,6 +97,7 @@ def consult_kind(consulting: Consulting, store_answer: StoreAnswer) -> JobKind:
     return JobKind(
         handle,
         concurrency=CONSULT_CONCURRENCY,
+        per_key=CONSULT_PER_KEY,
         lease_seconds=CONSULT_LEASE_SECONDS,
         keep_done_seconds=CONSULT_KEPT_SECONDS,
     )
@@ -97,8 +107,8 @@ async def _require_valid_key(consulting: Consulting, context: JobContext) -> Non
     """A turn may have waited for long; its key may have ended meanwhile."""
     keys = await consulting.store.read(context.tenant, lambda reader: reader.api_keys.all())
     key = next((key for key in keys if key.key_id == context.key_id), None)
-    # Callers on loopback and those with access tokens have no key in the store.
-    if key is not None and not key.is_valid(consulting.clock()):
+    is_deleted = key is None and has_stored_key(context.key_id or "")
+    if is_deleted or (key is not None and not key.is_valid(consulting.clock())):
         error = Unauthenticated("The key has ended; nothing was sent.")
         raise JobFailed(f"{error.message} [{error.code}]")
 

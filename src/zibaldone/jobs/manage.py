@@ -47,6 +47,12 @@ def get_own(reader: Reader | Writer, job_id: str, key_id: str) -> Job | None:
     return None if job is None or job.key_id != key_id else job
 
 
+def head_own(reader: Reader, job_id: str, key_id: str) -> Job | None:
+    """The same without payload and result."""
+    job = reader.jobs.head(job_id)
+    return None if job is None or job.key_id != key_id else job
+
+
 def cancel_own(writer: Writer, job_id: str, key_id: str, now_us: int) -> Job | None:
     """The same; one that waits or runs is cancelled, one that has ended stays as it ended."""
     job = get_own(writer, job_id, key_id)

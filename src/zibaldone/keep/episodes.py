@@ -134,7 +134,7 @@ def put_extracted(writer: Writer, document_id: str, revision: int, episode: Epis
 
 def delete_with_id(writer: Writer, episode_id: str, actor: Actor) -> int:
     """Softly, some of the episodes with this id, in as many groups; how many were deleted."""
-    return _delete_some(writer, writer.memory.find(episode_id), actor)
+    return _delete_some(writer, writer.memory.find(episode_id, limit=MEMORY_CLEAR_BATCH), actor)
 
 
 def delete_in_groups(writer: Writer, group_ids: Sequence[str], actor: Actor) -> int:
@@ -159,7 +159,8 @@ def _delete_some(writer: Writer, heads: Iterable[EpisodeHead], actor: Actor) -> 
 def _require_same_group(reader: Reader | Writer, document_id: str) -> None:
     place = place_of(document_id)
     group_id, episode_id = place if place is not None else ("", "")
-    others = [head for head in reader.memory.find(episode_id) if head.group_id != group_id]
+    found = reader.memory.find(episode_id, limit=2)  # one of its own group at most
+    others = [head for head in found if head.group_id != group_id]
     if others:
         raise Conflict(
             f"The episode {episode_id!r} is in the group {others[0].group_id!r}. Delete it there "

@@ -10,6 +10,9 @@ from zibaldone.model.link import Link, LinkedDocument
 from zibaldone.store.port import Reader
 from zibaldone.text.links import names_of
 
+_EACH = 2
+"""Documents of one name that are looked for: the first of them may be the one that links."""
+
 
 @dataclass(frozen=True, slots=True)
 class OutLink:
@@ -30,7 +33,7 @@ def linked(reader: Reader, document_id: str) -> Linked:
     document = live_part(reader, document_id, 0)
     out = reader.links.out(document)[:LINKS_MAX]
     names = [link.target for link in out if link.kind == "name"]
-    named = reader.links.with_names(names, limit=2 * LINKS_MAX) if names else {}
+    named = reader.links.with_names(names, each=_EACH) if names else {}
     links = [OutLink(link.target, _target(reader, link, named, document_id)) for link in out]
     own = names_of(document_id, document.title)
     pointing: list[Link] = [Link("name", name) for name in own]

@@ -8,7 +8,7 @@ from zibaldone.errors import NotFound
 from zibaldone.keep.commit import Actor, Change, next_instant_us, vector_status
 from zibaldone.keep.update import require_revision
 from zibaldone.keep.writing import Edit, Seen
-from zibaldone.model.document import Document, Revision
+from zibaldone.model.document import Document, DocumentFields, Revision
 from zibaldone.store.port import Reader, Writer
 from zibaldone.text.chunk_changes import Checkpoint
 from zibaldone.text.difference import UnifiedDiff, unified_diff
@@ -18,10 +18,12 @@ def history(
     reader: Reader, document_id: str, *, before: int | None, limit: int
 ) -> tuple[list[Revision], int | None]:
     """Revisions, newest first, and where the next page starts (None: this was the last)."""
-    document = _known_document(reader, document_id)
+    document = reader.documents.peek(document_id, 0)  # its body is not shown
+    if document is None:
+        raise _unknown(document_id)
     page: list[Revision] = []
     if before is None or document.revision < before:
-        page.append(_current(document))
+        page.append(_current(document, "", document.content_chars))
     page += reader.revisions.page(document, before=before, limit=limit + 1 - len(page))
     return page[:limit], page[limit - 1].revision if len(page) > limit else None
 
@@ -32,7 +34,7 @@ def revision(reader: Reader | Writer, document_id: str, number: int) -> Revision
 
 def _revision_of(reader: Reader | Writer, document: Document, number: int) -> Revision:
     if number == document.revision:
-        return _current(document)
+        return _current(document, document.body, len(document.body))
     earlier = reader.revisions.get(document, number)
     if earlier is None:
         raise NotFound(
@@ -88,11 +90,15 @@ def _known_document(reader: Reader | Writer, document_id: str) -> Document:
     """Live or deleted: a history outlives its document."""
     document = reader.documents.get(document_id)
     if document is None:
-        raise NotFound(f"There is no document {document_id!r}.", document_id=document_id)
+        raise _unknown(document_id)
     return document
 
 
-def _current(document: Document) -> Revision:
+def _unknown(document_id: str) -> NotFound:
+    return NotFound(f"There is no document {document_id!r}.", document_id=document_id)
+
+
+def _current(document: DocumentFields, body: str, content_chars: int) -> Revision:
     return Revision(
         document_id=document.document_id,
         revision=document.revision,
@@ -103,6 +109,6 @@ def _current(document: Document) -> Revision:
         written_at_us=document.updated_at_us,
         written_by=document.updated_by,
         operation=document.operation,
-        content_chars=len(document.body),
-        body=document.body,
+        content_chars=content_chars,
+        body=body,
     )

@@ -19,6 +19,7 @@ from zibaldone.limits import (
     ECHO_CHARS_MAX,
     PACK_BYTES_MAX,
     PACK_INSTRUCTIONS_CHARS_MAX,
+    PACK_PATHS_CHARS_MAX,
     PACK_PATHS_MAX,
     PACK_STORE_FILES_MAX,
 )
@@ -86,6 +87,30 @@ class Packed:
     cache_key: str
     redacted: int
     """Secrets taken out of what this turn adds."""
+
+
+def require_bounds(ask: Ask) -> None:
+    """Raise unless a call may ask for so much."""
+    paths = (*ask.context, *ask.attachments, *ask.priority_context)
+    if len(paths) > PACK_PATHS_MAX:
+        raise LimitExceeded(
+            f"A call takes {PACK_PATHS_MAX} paths, not {len(paths)}; name folders instead of "
+            "files.",
+            limit=PACK_PATHS_MAX,
+        )
+    chars = sum(map(len, paths))
+    if chars > PACK_PATHS_CHARS_MAX:
+        raise LimitExceeded(
+            f"The paths of a call take {PACK_PATHS_CHARS_MAX} characters, not {chars}; name "
+            "folders instead of files.",
+            limit=PACK_PATHS_CHARS_MAX,
+        )
+    if len(ask.instructions) + len(ask.output_format) > PACK_INSTRUCTIONS_CHARS_MAX:
+        raise InvalidArgument(
+            f"Instructions take {PACK_INSTRUCTIONS_CHARS_MAX} characters; attach a file for "
+            "longer texts.",
+            field="instructions",
+        )
 
 
 def build(
@@ -171,18 +196,7 @@ class _Build:
     # ---- what is asked for ----
 
     def _locate(self, ask: Ask) -> tuple[list[Place], list[Place], list[Place]]:
-        given = len(ask.context) + len(ask.attachments) + len(ask.priority_context)
-        if given > PACK_PATHS_MAX:
-            raise LimitExceeded(
-                f"A call takes {PACK_PATHS_MAX} paths, not {given}; name folders instead of files.",
-                limit=PACK_PATHS_MAX,
-            )
-        if len(ask.instructions) + len(ask.output_format) > PACK_INSTRUCTIONS_CHARS_MAX:
-            raise InvalidArgument(
-                f"Instructions take {PACK_INSTRUCTIONS_CHARS_MAX} characters; attach a file for "
-                "longer texts.",
-                field="instructions",
-            )
+        require_bounds(ask)
         lists = (ask.context, ask.priority_context, ask.attachments)
         places, priority, attached = ([*map(self._walker.locate, paths)] for paths in lists)
         return places, priority, attached

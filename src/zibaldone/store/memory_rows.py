@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -72,7 +73,38 @@ def nodes(group_id: str, selected: Iterable[Row]) -> list[Node]:
     return list(found.values())
 
 
-def stored_fact(row: Row, ended: Row | None) -> StoredFact:
+Slot = tuple[str, str, str]
+"""Group, subject and slot: what can have one value at a time."""
+
+
+def slots_of(selected: Iterable[Row]) -> dict[Slot, int]:
+    """The slots of facts, each with the time of its earliest fact among them."""
+    since: dict[Slot, int] = {}
+    for row in selected:
+        slot = (row[2], row[4], row[9])
+        if slot[2]:
+            since[slot] = min(row[8], since.get(slot, row[8]))
+    return since
+
+
+def stored_facts(selected: Iterable[Row], changes: Iterable[Row]) -> list[StoredFact]:
+    """`changes`: the facts by which their slots got another value, the earliest first. What ended
+    a fact is the next one."""
+    by_slot: dict[Slot, tuple[list[tuple[int, int, int]], list[Row]]] = {}
+    for group_id, subject, slot, valid_at_us, document_key, index, text, document_id in changes:
+        places, ends = by_slot.setdefault((group_id, subject, slot), ([], []))
+        places.append((valid_at_us, document_key, index))
+        ends.append((valid_at_us, text, document_id))
+    found = []
+    for row in selected:
+        places, ends = by_slot.get((row[2], row[4], row[9]), ([], []))
+        following = bisect_right(places, (row[8], row[11], row[3]))
+        ended = ends[following] if following < len(ends) else None
+        found.append(_stored_fact(row[:11], ended))
+    return found
+
+
+def _stored_fact(row: Row, ended: Row | None) -> StoredFact:
     (
         document_id,
         episode_id,
@@ -88,7 +120,7 @@ def stored_fact(row: Row, ended: Row | None) -> StoredFact:
     ) = row
     fact = Fact(subject, relation, object_, text, valid_at_us, slot)
     found = StoredFact(document_id, episode_id, group_id, index, fact, created_at_us)
-    if ended is None or ended[0] is None:
+    if ended is None:
         return found
     invalid_at_us, replaced_by, replaced_in = ended
     return StoredFact(

@@ -356,7 +356,7 @@ class DocumentWrites(DocumentReads, Protocol):
 
 
 class RevisionReads(Protocol):
-    def page(self, document: Document, *, before: int | None, limit: int) -> list[Revision]:
+    def page(self, document: DocumentFields, *, before: int | None, limit: int) -> list[Revision]:
         """Revisions before the current one, newest first, with `body` empty.
 
         `before`: only those with a lower number. The numbers have no gap and end just below the
@@ -548,8 +548,8 @@ class MemoryReads(Protocol):
     `until_us`: as if nothing that is later were known.
     """
 
-    def find(self, episode_id: str) -> list[EpisodeHead]:
-        """Episodes with this id; there can be one in each group."""
+    def find(self, episode_id: str, *, limit: int) -> list[EpisodeHead]:
+        """Episodes with this id, at most `limit`; there can be one in each group."""
         ...
 
     def latest(
@@ -603,8 +603,9 @@ class LinkReads(Protocol):
         """The links of a document, in the order of its text."""
         ...
 
-    def with_names(self, names: Iterable[str], *, limit: int) -> dict[str, list[LinkedDocument]]:
-        """The live documents that have these names, by name; of all together at most `limit`."""
+    def with_names(self, names: Iterable[str], *, each: int) -> dict[str, list[LinkedDocument]]:
+        """The live documents that have these names, by name: of each the first by id, at most
+        `each`."""
         ...
 
     def pointing(self, links: Iterable[Link], *, limit: int) -> list[LinkedDocument]:
@@ -687,6 +688,10 @@ class JobReads(Protocol):
         """The job; None: there is none that the tenant sees."""
         ...
 
+    def head(self, job_id: str) -> Job | None:
+        """The same without payload and result, at the same small cost however long these are."""
+        ...
+
     def page(
         self,
         *,
@@ -695,7 +700,8 @@ class JobReads(Protocol):
         limit: int,
         after: str | None = None,
     ) -> list[Job]:
-        """Jobs by falling id, which is newest first; only ids below `after`, if it is given.
+        """Jobs by falling id, which is newest first; only ids below `after`, if it is given. They
+        come without payload and result.
 
         Ids are compared as text. The job `after` need not exist any more.
         """
@@ -759,6 +765,10 @@ class SessionReads(Protocol):
 
     def messages(self, key: SessionKey, from_position: int = 0) -> list[Message]:
         """In the order in which they were stored."""
+        ...
+
+    def message_count(self, key: SessionKey) -> int:
+        """How many there are."""
         ...
 
     def stable(self, key: SessionKey) -> tuple[str, ...] | None:

@@ -29,6 +29,9 @@ from zibaldone.limits import (
     LONG_ANSWERS_PER_KEY,
     PACKS,
     PACKS_EXTRA,
+    REFETCHES,
+    REFETCHES_EXTRA,
+    REFETCHES_PER_KEY,
     SOURCES,
     SOURCES_EXTRA,
     SOURCES_PER_KEY,
@@ -50,6 +53,10 @@ def long_answer_turns() -> TaskTurns:
 
 def source_turns() -> TaskTurns:
     return TaskTurns(Turns(SOURCES, per_share=SOURCES_PER_KEY, extra=SOURCES_EXTRA))
+
+
+def refetch_turns() -> TaskTurns:
+    return TaskTurns(Turns(REFETCHES, per_share=REFETCHES_PER_KEY, extra=REFETCHES_EXTRA))
 
 
 def pack_turns() -> TaskTurns:
@@ -104,6 +111,8 @@ class Runtime:
     """Held by a call that reads whole documents, until its answer is sent."""
     sources: TaskTurns = field(default_factory=source_turns)
     """Held by a call that reads a file or a page, until its text is stored."""
+    refetches: TaskTurns = field(default_factory=refetch_turns)
+    """Held while rows are read from a source."""
     assistants: Mapping[str, Assistant] = field(default_factory=dict)
     """Other models that can be asked, by name."""
     extracts: bool = False

@@ -13,7 +13,14 @@ from typing import Any
 
 from zibaldone import extras
 from zibaldone.access.decide import scope_of
-from zibaldone.access.principal import EFFECTS, NAMESPACE_DEFAULT, Effect, Principal, Tenant
+from zibaldone.access.principal import (
+    EFFECTS,
+    NAMESPACE_DEFAULT,
+    TOKEN_ID_START,
+    Effect,
+    Principal,
+    Tenant,
+)
 from zibaldone.errors import InsufficientScope, InvalidArgument, Unauthenticated
 from zibaldone.limits import (
     SUBJECT_CHARS_MAX,
@@ -28,7 +35,6 @@ from zibaldone.web.resource import ProtectedResource
 
 NAMESPACE_CLAIM = "zibaldone_namespace"
 PREFIX_CLAIM = "zibaldone_prefix"
-_KEY_ID_START = "oauth:"
 _REQUIRED_CLAIMS = ("iss", "aud", "exp", "sub")
 _SAFE_SUBJECT = re.compile(rf"[\w.:/+=@|-]{{1,{SUBJECT_CHARS_MAX}}}", re.ASCII)
 
@@ -76,7 +82,7 @@ class TokenVerifier:
             raise Unauthenticated("The token is not signed with a key of its issuer.")
         claims = self._claims(token, key, algorithm, profile)
         principal = Principal(
-            key_id=_KEY_ID_START + _log_name(claims["sub"]),
+            key_id=TOKEN_ID_START + _log_name(claims["sub"]),
             tenant=_tenant(claims),
             effects=_effects(claims),
             by_token=True,

@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from socket import socket
 from types import FrameType
@@ -22,7 +23,7 @@ from typing import Any
 
 import uvicorn
 
-from zibaldone.limits import Limits
+from zibaldone.limits import THREADS, Limits
 from zibaldone.web.app import App
 from zibaldone.web.connections import Connections
 from zibaldone.web.guard import STOPPING
@@ -99,6 +100,9 @@ class Server(uvicorn.Server):
         self._ticked_s = 0.0
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
+        # The same on machines with few cores, where asyncio would have six of them.
+        threads = ThreadPoolExecutor(THREADS, thread_name_prefix="zibaldone-work")
+        asyncio.get_running_loop().set_default_executor(threads)
         await super().startup(sockets)
         if self.started:
             ports = [

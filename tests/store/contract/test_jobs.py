@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -81,6 +81,7 @@ class Jobs:
         limit: int = 10,
         by_subject: bool = False,
         running_max: int | None = None,
+        full_keys: Collection[str] = (),
     ) -> list[LeasedJob]:
         leased: list[LeasedJob] = self.run(
             lambda queue: queue.lease(
@@ -91,6 +92,7 @@ class Jobs:
                 owner=new_lease_owner(),
                 by_subject=by_subject,
                 running_max=running_max,
+                full_keys=full_keys,
             )
         )
         return leased
@@ -108,9 +110,12 @@ class Jobs:
         (lease,) = self.lease(kind, **more)
         return lease
 
-    def is_due(self, kind: str = "sync", at: int = NOW) -> bool:
+    def is_due(self, kind: str = "sync", at: int = NOW, full_keys: Collection[str] = ()) -> bool:
         return self.kept.upkeep(
-            lambda upkeep: upkeep.queue.has_due(kind, now_us=at, until_us=at + LEASE), write=False
+            lambda upkeep: upkeep.queue.has_due(
+                kind, now_us=at, until_us=at + LEASE, full_keys=full_keys
+            ),
+            write=False,
         )
 
 
@@ -197,6 +202,16 @@ class TestAdding:
         assert [job.job_id for job in jobs.page(kind="other")] == [two]
         assert [job.job_id for job in jobs.page(state="running")] == [one]
         assert jobs.page(kind="other", state="running") == []
+
+    def test_lists_and_heads_do_without_payload_and_result(self, jobs: Jobs) -> None:
+        job_id = jobs.sync(payload={"long": "text"})
+        leases = jobs.lease()
+        jobs.run(lambda queue: queue.finish(leases, now_us=NOW, result={"rows": 3}))
+        whole = jobs.get(job_id)
+        assert (whole.payload, whole.result) == ({"long": "text"}, {"rows": 3})
+        head = jobs.kept.read(lambda reader: reader.jobs.head(job_id), EVERYTHING)
+        assert head == replace(whole, payload={}, result=None)
+        assert jobs.page() == jobs.page(state="done") == [head]
 
 
 class TestLeasing:
@@ -809,6 +824,19 @@ class TestOfOneKey:
         assert {job.job_id: job.key_id for job in jobs.page()}[job_id] == "k1"
         leases = jobs.lease(limit=3)
         assert {lease.key_id for lease in leases} == {"k1", "k2", None}
+
+    @pytest.mark.parametrize("by_subject", [False, True])
+    def test_what_a_full_key_has_queued_stays_there(self, jobs: Jobs, by_subject: bool) -> None:
+        first, second = jobs.sync(key_id="k1", subject="a"), jobs.sync(key_id="k2", subject="b")
+        assert not jobs.is_due(full_keys=("k2", "k1"))
+        assert jobs.is_due(full_keys=["k1"])
+        (lease,) = jobs.lease(full_keys=["k1"], by_subject=by_subject)
+        assert lease.job_id == second
+        assert not jobs.is_due(full_keys=["k1"])
+        assert jobs.lease(full_keys=["k1"], by_subject=by_subject) == []
+        of_nobody = jobs.sync(subject="c")
+        assert jobs.lease_one(full_keys=["k1"], by_subject=by_subject).job_id == of_nobody
+        assert jobs.lease_one(by_subject=by_subject).job_id == first
 
     def test_what_is_open_is_counted_by_key_and_namespace_up_to_a_limit(self, jobs: Jobs) -> None:
         mine = [jobs.sync(key_id="k1") for _ in range(3)]

@@ -106,6 +106,7 @@ LOOKS: dict[str, Look] = {
     "vectors.unmirrored": lambda reader, _: reader.vectors.unmirrored(MIRROR, 9),
     "vectors.coverage": lambda reader, _: reader.vectors.coverage(MODEL.identity).pending,
     "jobs.get": lambda reader, _: reader.jobs.get(SECRET_JOB),
+    "jobs.head": lambda reader, _: reader.jobs.head(SECRET_JOB),
     "jobs.page": lambda reader, _: reader.jobs.page(limit=9),
     "jobs.page of a kind": lambda reader, _: reader.jobs.page(
         kind=VECTORS, state="queued", limit=9

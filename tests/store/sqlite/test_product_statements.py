@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import closing
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 from tests.drivers.rag import CORPUS, SEARCHES, asking
 from tests.drivers.runtimes import Caller, opened
 from zibaldone import settings as configuration
+from zibaldone.store import statements
 from zibaldone.wiring.runtime import build_runtime
 
 
@@ -138,3 +141,13 @@ def test_hits_are_joined_in_one_statement(data: Path, tool: str) -> None:
     finally:
         runtime.store.close()
         apsw.connection_hooks.remove(trace.attach)
+
+
+def test_recent_changes_read_nothing_of_others() -> None:
+    with closing(apsw.Connection(":memory:")) as raw:
+        raw.execute(files("zibaldone.store.sqlite").joinpath("schema.sql").read_text())
+        values = {"namespace": "a", "tenant_start": "", "tenant_end": None, "limit": 9}
+        statement = statements.load("zibaldone.store.sqlite", "audit.sql")["page_further"]
+        plan = [row[3] for row in raw.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
+    assert any("COVERING INDEX audit_by_document (namespace=?" in step for step in plan), plan
+    assert not any(step.startswith("SCAN") for step in plan), plan

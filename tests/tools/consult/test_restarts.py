@@ -145,13 +145,16 @@ def test_turns_that_run_at_the_same_time_share_a_budget(world: Consulted) -> Non
     assert result(world, third, "bob")["status"] == "done"
 
 
-def test_a_turn_whose_key_has_ended_meanwhile_is_not_sent(world: Consulted) -> None:
+@pytest.mark.parametrize(("who", "command"), [("guest", "revoke"), ("writer", "delete")])
+def test_a_turn_whose_key_has_ended_meanwhile_is_not_sent(
+    world: Consulted, who: str, command: str
+) -> None:
     world.models.script(Silent())
-    job_id = start(world, "ended", who="guest")
+    job_id = start(world, "ended", who=who)
     world.models.wait_asked()
     world.server.kill()
     world.asked()
-    assert key_command(world.server.data, "revoke", world.keys["guest"].key_id).exit_code == 0
+    assert key_command(world.server.data, command, world.keys[who].key_id).exit_code == 0
     forget_lease(world, job_id)
     world.server.start()
     deadline_s = time.monotonic() + 30

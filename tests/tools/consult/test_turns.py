@@ -614,6 +614,21 @@ def test_arguments_out_of_bounds_are_refused(world: Consulted) -> None:
     assert world.asked() == []
 
 
+@ONE_ENGINE
+def test_what_no_turn_can_take_is_refused_before_it_is_queued(world: Consulted) -> None:
+    long = "x" * 300_000
+    given = {"assistant": "reviewer", "session_id": "much", "instructions": "Go."}
+    for more, code in (
+        ({"context": ["a"] * 600, "attachments": ["b"] * 600}, "LIMIT_EXCEEDED"),
+        ({"context": ["a" * 4_000] * 100}, "LIMIT_EXCEEDED"),
+        ({"instructions": long, "output_format": long}, "INVALID_ARGUMENT"),
+    ):
+        assert world.mcp().failure("start_job", **{**given, **more})["code"] == code
+    listed = world.mcp(path="/mcp-all").call("list_jobs", kind="consult", limit=200)["jobs"]
+    assert [job for job in listed if job["state"] == "parked" and "takes" in job["error"]] == []
+    assert world.asked() == []
+
+
 def test_turns_of_one_key_do_not_take_all_places(world: Consulted) -> None:
     """More turns at once than a key may run: all are answered in the end."""
     started_s = time.monotonic()

@@ -44,8 +44,8 @@ class DocumentLinks:
         selected = self._transaction.execute(_SQL["out"], values)
         return [Link(KINDS[row[0]], row[1]) for row in selected]
 
-    def with_names(self, names: Iterable[str], *, limit: int) -> dict[str, list[LinkedDocument]]:
-        values = {**range_values(self._tenant), "names": list(names), "limit": limit}
+    def with_names(self, names: Iterable[str], *, each: int) -> dict[str, list[LinkedDocument]]:
+        values = {**range_values(self._tenant), "names": list(names), "each": each}
         found: dict[str, list[LinkedDocument]] = {}
         for name, document_id, title in self._transaction.execute(_SQL["with_names"], values):
             found.setdefault(name, []).append(LinkedDocument(document_id, title))

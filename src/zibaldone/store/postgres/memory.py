@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from zibaldone.access.principal import Tenant
+from zibaldone.limits import FACTS_MAX
 from zibaldone.model.document import Document
 from zibaldone.model.memory import Entity, Episode, EpisodeHead, Node, StoredFact, Surroundings
 from zibaldone.store import memory_rows, rows, statements
@@ -21,8 +22,8 @@ class Memory:
         self._transaction = transaction
         self._tenant = tenant
 
-    def find(self, episode_id: str) -> list[EpisodeHead]:
-        return memory_rows.heads(self._select("find", episode_id=episode_id))
+    def find(self, episode_id: str, *, limit: int) -> list[EpisodeHead]:
+        return memory_rows.heads(self._select("find", episode_id=episode_id, limit=limit))
 
     def latest(
         self, group_ids: Iterable[str], *, limit: int, until_us: int | None = None
@@ -65,7 +66,16 @@ class Memory:
         selected = self._select(
             "facts_of", document_ids=list(document_ids), until_us=_until(until_us)
         )
-        return [memory_rows.stored_fact(row[:11], row[11:]) for row in selected]
+        slots = memory_rows.slots_of(selected)
+        values = {
+            "groups": [group_id for group_id, _, _ in slots],
+            "subjects": [subject for _, subject, _ in slots],
+            "slots": [slot for _, _, slot in slots],
+            "since_us": list(slots.values()),
+            "until_us": _until(until_us),
+        }
+        changes = self._select("changes", **values) if slots else ()
+        return memory_rows.stored_facts(selected, changes)
 
     def stating(
         self, group_id: str, entity_key: str, *, limit: int, until_us: int | None = None
@@ -75,6 +85,7 @@ class Memory:
             group_id=group_id,
             entity_key=entity_key,
             limit=limit,
+            facts_max=FACTS_MAX,
             until_us=_until(until_us),
         )
         return [document_id for document_id, _ in selected]

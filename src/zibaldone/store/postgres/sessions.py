@@ -39,6 +39,11 @@ class Sessions:
         selected = self._transaction.execute(_SQL["messages"], values)
         return [stored.unpack_message(message) for (message,) in selected]
 
+    def message_count(self, key: SessionKey) -> int:
+        values = stored.key_values(self._tenant, key)
+        count: int = self._transaction.value(_SQL["message_count"], values)
+        return count
+
     def stable(self, key: SessionKey) -> tuple[str, ...] | None:
         row = self._transaction.row(_SQL["stable"], stored.key_values(self._tenant, key))
         return None if row is None else stored.unpack_paths(row[0])

@@ -27,6 +27,10 @@ class Jobs:
         row = self.row(job_id)
         return None if row is None else job_rows.job(row)
 
+    def head(self, job_id: str) -> Job | None:
+        row = self.row(job_id, is_whole=False)
+        return None if row is None else job_rows.job(row)
+
     def page(
         self,
         *,
@@ -53,11 +57,12 @@ class Jobs:
         count: int = self._raw.execute(_SQL["open_of"], values).get
         return count
 
-    def row(self, job_id: str) -> rows.Row | None:
+    def row(self, job_id: str, *, is_whole: bool = True) -> rows.Row | None:
         values = {
             **tenant_values(self._tenant),
             "document_kinds": _DOCUMENT_KINDS,
             "job_id": job_id,
+            "whole": is_whole,
         }
         row: rows.Row | None = self._raw.execute(_SQL["get"], values).fetchone()
         return row
@@ -81,7 +86,7 @@ class Queue:
         return self._change("retry", job_id, {})
 
     def _change(self, statement: str, job_id: str, values: dict[str, int]) -> Job | None:
-        row = self._jobs.row(job_id)
+        row = self._jobs.row(job_id, is_whole=False)
         if row is None:
             return None
         self._raw.execute(_SQL[statement], {**values, "job_key": row[-1]})

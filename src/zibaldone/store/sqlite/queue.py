@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import apsw
@@ -29,8 +29,10 @@ class QueueUpkeep:
 
     # Leases
 
-    def has_due(self, kind: str, *, now_us: int, until_us: int) -> bool:
-        times = _times(kind, now_us, until_us)
+    def has_due(
+        self, kind: str, *, now_us: int, until_us: int, full_keys: Collection[str] = ()
+    ) -> bool:
+        times = _times(kind, now_us, until_us, full_keys)
         return bool(
             self._raw.execute(_SQL["has_due"], times).get
             or self._raw.execute(_SQL["has_abandoned"], times).get
@@ -46,8 +48,9 @@ class QueueUpkeep:
         owner: str,
         by_subject: bool = False,
         running_max: int | None = None,
+        full_keys: Collection[str] = (),
     ) -> list[LeasedJob]:
-        times = _times(kind, now_us, until_us)
+        times = _times(kind, now_us, until_us, full_keys)
         if running_max is not None:
             limit = min(limit, running_max - self._raw.execute(_SQL["leased"], times).get)
         if limit <= 0:
@@ -188,11 +191,12 @@ class QueueUpkeep:
         return self._raw.changes()
 
 
-def _times(kind: str, now_us: int, until_us: int) -> dict[str, Any]:
+def _times(kind: str, now_us: int, until_us: int, full_keys: Collection[str]) -> dict[str, Any]:
     """A lease of the kind that ends after `latest_us` was not given by a clock like ours."""
     return {
         "kind": kind,
         "now_us": now_us,
         "latest_us": now_us + 2 * (until_us - now_us),
         "backoff_end_us": now_us + _BACKOFF_US,
+        "full_keys": rows.dumps(list(full_keys)) if full_keys else None,
     }

@@ -41,6 +41,11 @@ class Sessions:
         selected = self._raw.execute(_SQL["messages"], values)
         return [stored.unpack_message(message) for (message,) in selected]
 
+    def message_count(self, key: SessionKey) -> int:
+        values = stored.key_values(self._tenant, key)
+        count: int = self._raw.execute(_SQL["message_count"], values).get
+        return count
+
     def stable(self, key: SessionKey) -> tuple[str, ...] | None:
         row = self._raw.execute(_SQL["stable"], stored.key_values(self._tenant, key)).fetchone()
         return None if row is None else stored.unpack_paths(row[0])

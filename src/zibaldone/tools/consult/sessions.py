@@ -131,7 +131,7 @@ async def handle_describe(call: Call, given: OneSession) -> SessionDetails:
             "input_tokens": session.usage.input_tokens,
             "cached_tokens": session.usage.cached_tokens,
             "output_tokens": session.usage.output_tokens,
-            "messages": len(reader.sessions.messages(key)),
+            "messages": reader.sessions.message_count(key),
             "has_list": stable is not None,
             "inline": file_list(inline),
         }

@@ -268,16 +268,17 @@ class Status(TypedDict):
 
 
 async def status(call: Call, _: GetStatus) -> Status:
-    groups = await call.runtime.store.read(
-        call.principal.tenant, lambda reader: reader.memory.groups()
-    )
-    shown = largest(groups)
-    more = "" if len(shown) == len(groups) else f"; the {len(shown)} largest are listed"
+    def count(reader: Reader) -> tuple[int, int, dict[str, int]]:
+        groups = reader.memory.groups()
+        return len(groups), sum(groups.values()), largest(groups)
+
+    groups, episodes, shown = await call.runtime.store.read(call.principal.tenant, count)
+    more = "" if len(shown) == groups else f"; the {len(shown)} largest are listed"
     return {
         "status": "ok",
         "message": (
-            f"Zibaldone is running and its store answers: {sum(groups.values())} episodes in "
-            f"{len(groups)} groups{more}"
+            f"Zibaldone is running and its store answers: {episodes} episodes in "
+            f"{groups} groups{more}"
         ),
         "groups": shown,
     }

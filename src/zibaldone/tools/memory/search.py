@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NotRequired
 
@@ -21,7 +22,7 @@ from zibaldone.find.missing import Missing, notes_of, parts_of
 from zibaldone.find.parse import checked_query
 from zibaldone.limits import MEMORY_ITEMS_DEFAULT, MEMORY_LABELS_MAX, MEMORY_SUMMARY_FACTS
 from zibaldone.model.instant import to_iso
-from zibaldone.model.memory import Node
+from zibaldone.model.memory import Node, StoredFact
 from zibaldone.model.query import Query
 from zibaldone.store.port import Reader
 from zibaldone.text.dates import named_dates
@@ -99,7 +100,7 @@ async def nodes(call: Call, given: SearchNodes) -> Nodes:
     def search(reader: Reader) -> tuple[list[NodeAnswer], tuple[Missing, ...]]:
         labels = given.entity_types or ()
         found, more = search_nodes(reader, asked, limit=given.max_nodes, labels=labels)
-        return [_node_answer(reader, node, asked.until_us) for node in found], (*missing, *more)
+        return _node_answers(reader, found, asked.until_us), (*missing, *more)
 
     answers, absent = await call.runtime.store.read(call.principal.tenant, search)
     answer: Nodes = {
@@ -112,16 +113,29 @@ async def nodes(call: Call, given: SearchNodes) -> Nodes:
     return answer
 
 
-def _node_answer(reader: Reader, node: Node, until_us: int | None) -> NodeAnswer:
-    """Its summary is what was stated of it last and still holds."""
-    documents = reader.memory.stating(
-        node.group_id, node.key, limit=MEMORY_SUMMARY_FACTS, until_us=until_us
-    )
-    facts = [
-        stored
-        for stored in reader.memory.facts_of(documents, until_us=until_us)
-        if stored.fact.subject == node.key and stored.invalid_at_us is None
+def _node_answers(reader: Reader, nodes: Sequence[Node], until_us: int | None) -> list[NodeAnswer]:
+    """The summary of a node is what was stated of it last and still holds."""
+    telling = [
+        reader.memory.stating(
+            node.group_id, node.key, limit=MEMORY_SUMMARY_FACTS, until_us=until_us
+        )
+        for node in nodes
     ]
+    documents = dict.fromkeys(document_id for listed in telling for document_id in listed)
+    facts: dict[tuple[str, str], list[StoredFact]] = {}
+    for stored in reader.memory.facts_of(documents, until_us=until_us):
+        if stored.invalid_at_us is None:
+            facts.setdefault((stored.document_id, stored.fact.subject), []).append(stored)
+    return [
+        _node_answer(
+            node,
+            [stored for document_id in listed for stored in facts.get((document_id, node.key), ())],
+        )
+        for node, listed in zip(nodes, telling, strict=True)
+    ]
+
+
+def _node_answer(node: Node, facts: Sequence[StoredFact]) -> NodeAnswer:
     return {
         "uuid": node.node_id,
         "name": node.name,

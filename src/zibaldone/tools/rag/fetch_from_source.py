@@ -66,14 +66,15 @@ async def handle(call: Call, given: FetchFromSource) -> FetchedRows:
     )
     rows: dict[str, FetchedRow | None] = dict.fromkeys(list(names)[:rows_max])
     for source in wanted:
-        fetched = await refetch(
-            registry.definition_of(source.record),
-            list(source.keys.values()),
-            given.columns or None,
-            rows_max=rows_max,
-            bytes_max=given.limits.max_bytes,
-            seconds_max=clock.left_s,
-        )
+        async with call.runtime.refetches:
+            fetched = await refetch(
+                registry.definition_of(source.record),
+                list(source.keys.values()),
+                given.columns or None,
+                rows_max=rows_max,
+                bytes_max=given.limits.max_bytes,
+                seconds_max=clock.left_s,
+            )
         found = [refetched.row for refetched in fetched.rows]
         for doc_id, row in zip(source.keys, found, strict=False):
             if row is not None:

@@ -108,7 +108,8 @@ async def handle_show(call: Call, given: OneSource) -> SourceDetails:
     def look(reader: Reader) -> tuple[SourceCounts, Job | None]:
         (held,) = [c for c in reader.sources.counts() if c.source_id == record.source_id]
         jobs = reader.jobs.page(kind=SYNC, state=None, limit=_JOBS_LOOKED_AT, after=None)
-        return held, next((job for job in jobs if job.subject == record.name), None)
+        latest = next((job for job in jobs if job.subject == record.name), None)
+        return held, None if latest is None else reader.jobs.get(latest.job_id)
 
     held, job = await call.runtime.store.read(
         Tenant(record.namespace), look, seconds_max=_COUNT_SECONDS_MAX

@@ -26,11 +26,11 @@ WHERE namespace = %(namespace)s AND kind = %(kind)s AND unique_key = %(unique_ke
   AND unique_key IS NOT NULL AND state <= 1;
 
 -- name: get
--- One job by id. A job about a document is seen by those who see the document.
+-- One job by id, with or without payload and result. A job about a document is seen by those who see the document.
 SELECT j.job_id, j.kind, j.state, coalesce(d.document_id, j.subject), j.created_at_us,
        j.not_before_us, j.started_at_us, j.finished_at_us, j.attempts, j.crashes,
-       j.cancel_requested, j.progress_done, j.progress_total, j.progress_message, j.payload,
-       j.result, j.error, j.key_id, j.job_key
+       j.cancel_requested, j.progress_done, j.progress_total, j.progress_message,
+       CASE WHEN %(whole)s::boolean THEN j.payload END, CASE WHEN %(whole)s::boolean THEN j.result END, j.error, j.key_id, j.job_key
 FROM zibaldone.jobs j
 LEFT JOIN zibaldone.documents d ON d.document_key = CASE
     WHEN j.kind = ANY(%(document_kinds)s::text[]) AND j.subject ~ '^[0-9]{1,18}$'
@@ -54,8 +54,8 @@ SELECT count(*) FROM (
 -- Jobs, newest first, below an id; of a kind or state, if one is given.
 SELECT j.job_id, j.kind, j.state, coalesce(d.document_id, j.subject), j.created_at_us,
        j.not_before_us, j.started_at_us, j.finished_at_us, j.attempts, j.crashes,
-       j.cancel_requested, j.progress_done, j.progress_total, j.progress_message, j.payload,
-       j.result, j.error, j.key_id, j.job_key
+       j.cancel_requested, j.progress_done, j.progress_total, j.progress_message, NULL,
+       NULL, j.error, j.key_id, j.job_key
 FROM zibaldone.jobs j
 LEFT JOIN zibaldone.documents d ON d.document_key = CASE
     WHEN j.kind = ANY(%(document_kinds)s::text[]) AND j.subject ~ '^[0-9]{1,18}$'
@@ -76,8 +76,8 @@ ORDER BY j.job_id DESC LIMIT %(limit)s;
 -- Jobs that are running, newest first; by the index of those, which are few.
 SELECT j.job_id, j.kind, j.state, coalesce(d.document_id, j.subject), j.created_at_us,
        j.not_before_us, j.started_at_us, j.finished_at_us, j.attempts, j.crashes,
-       j.cancel_requested, j.progress_done, j.progress_total, j.progress_message, j.payload,
-       j.result, j.error, j.key_id, j.job_key
+       j.cancel_requested, j.progress_done, j.progress_total, j.progress_message, NULL,
+       NULL, j.error, j.key_id, j.job_key
 FROM zibaldone.jobs j
 LEFT JOIN zibaldone.documents d ON d.document_key = CASE
     WHEN j.kind = ANY(%(document_kinds)s::text[]) AND j.subject ~ '^[0-9]{1,18}$'
@@ -97,8 +97,8 @@ ORDER BY j.job_id DESC LIMIT %(limit)s;
 -- Jobs that ended in a state, newest first.
 SELECT j.job_id, j.kind, j.state, coalesce(d.document_id, j.subject), j.created_at_us,
        j.not_before_us, j.started_at_us, j.finished_at_us, j.attempts, j.crashes,
-       j.cancel_requested, j.progress_done, j.progress_total, j.progress_message, j.payload,
-       j.result, j.error, j.key_id, j.job_key
+       j.cancel_requested, j.progress_done, j.progress_total, j.progress_message, NULL,
+       NULL, j.error, j.key_id, j.job_key
 FROM zibaldone.jobs j
 LEFT JOIN zibaldone.documents d ON d.document_key = CASE
     WHEN j.kind = ANY(%(document_kinds)s::text[]) AND j.subject ~ '^[0-9]{1,18}$'

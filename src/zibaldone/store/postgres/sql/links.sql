@@ -15,14 +15,16 @@ WHERE document_key = %(document_key)s AND namespace = %(namespace)s AND kind <= 
 ORDER BY place;
 
 -- name: with_names
--- Live documents that have one of these names.
-SELECT l.target, d.document_id, d.title
-FROM zibaldone.document_links l JOIN zibaldone.documents d USING (document_key)
-WHERE l.namespace = %(namespace)s AND l.kind = 2 AND l.target = ANY(%(names)s::text[])
-  AND d.namespace = %(namespace)s AND d.deleted_at_us IS NULL AND d.document_id >= %(start)s
-  AND (%(end)s::text IS NULL OR d.document_id < %(end)s)
-ORDER BY d.document_id
-LIMIT %(limit)s;
+-- Live documents that have one of these names, the first ones of each.
+SELECT target, document_id, title FROM (
+    SELECT l.target, d.document_id, d.title,
+           row_number() OVER (PARTITION BY l.target ORDER BY d.document_id) AS number
+    FROM zibaldone.document_links l JOIN zibaldone.documents d USING (document_key)
+    WHERE l.namespace = %(namespace)s AND l.kind = 2 AND l.target = ANY(%(names)s::text[])
+      AND d.namespace = %(namespace)s AND d.deleted_at_us IS NULL AND d.document_id >= %(start)s
+      AND (%(end)s::text IS NULL OR d.document_id < %(end)s)) named
+WHERE number <= %(each)s
+ORDER BY document_id;
 
 -- name: pointing
 -- Live documents that link to one of these targets.

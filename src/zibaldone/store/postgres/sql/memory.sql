@@ -34,12 +34,12 @@ FROM unnest(%(subjects)s::text[], %(relations)s::text[], %(objects)s::text[], %(
     e (subject, relation, object, slot, fact, valid_at_us, number);
 
 -- name: find
--- Episodes with an id, mostly one.
+-- Some episodes with an id; mostly there is one.
 SELECT d.document_id, e.group_id, e.episode_id, e.valid_at_us
 FROM zibaldone.memory_episodes e JOIN zibaldone.documents d USING (document_key)
 WHERE e.namespace = %(namespace)s AND e.episode_id = %(episode_id)s
   AND d.document_id >= %(start)s AND (%(end)s::text IS NULL OR d.document_id < %(end)s)
-ORDER BY e.document_key;
+ORDER BY e.document_key LIMIT %(limit)s;
 
 -- name: latest
 -- The last episodes of a group up to a time.
@@ -109,61 +109,47 @@ WHERE m.valid_at_us <= %(until_us)s
 GROUP BY k.key, m.entity_key, m.label ORDER BY k.key, count(*) DESC, m.label;
 
 -- name: facts_of
--- What some episodes state, and what ended it: the first fact of the next run of equal objects in
--- the same slot. Each fact of a slot is looked at once, however many of them are equal: what is
--- computed of them is not joined with itself, which the planner might do by comparing all pairs.
-WITH listed AS (
-    SELECT i.key AS place, d.document_key, d.document_id
-    FROM unnest(%(document_ids)s::text[]) WITH ORDINALITY i (value, key)
-    JOIN zibaldone.documents d ON d.namespace = %(namespace)s AND d.document_id = i.value
-    WHERE d.document_id >= %(start)s AND (%(end)s::text IS NULL OR d.document_id < %(end)s)
-), slots AS MATERIALIZED (
-    SELECT f.group_id, f.subject, f.slot, min(f.valid_at_us) AS since_us
-    FROM listed JOIN zibaldone.memory_facts f USING (document_key)
-    WHERE f.slot <> '' AND f.valid_at_us <= %(until_us)s GROUP BY f.group_id, f.subject, f.slot
-), stated AS (
-    SELECT l.place, n.document_key, n.fact_index, n.group_id, n.subject, n.slot,
-           ARRAY[n.valid_at_us, n.document_key, n.fact_index] AS at,
-           n.object IS DISTINCT FROM lag(n.object) OVER (
-               PARTITION BY n.group_id, n.subject, n.slot
-               ORDER BY n.valid_at_us, n.document_key, n.fact_index) AS is_first
-    FROM slots s
-    JOIN zibaldone.memory_facts n
-        ON n.namespace = %(namespace)s AND n.group_id = s.group_id AND n.subject = s.subject
-       AND n.slot = s.slot AND n.slot <> ''
-       AND n.valid_at_us >= s.since_us AND n.valid_at_us <= %(until_us)s
-    JOIN zibaldone.documents nd USING (document_key)
-    LEFT JOIN listed l USING (document_key)
-    WHERE nd.document_id >= %(start)s AND (%(end)s::text IS NULL OR nd.document_id < %(end)s)
-), asked AS (
-    SELECT place, document_key, fact_index,
-           min(at) FILTER (WHERE is_first) OVER (
-               PARTITION BY group_id, subject, slot ORDER BY at DESC
-               ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS ended_at
-    FROM stated
-    UNION ALL
-    SELECT l.place, f.document_key, f.fact_index, NULL
-    FROM listed l JOIN zibaldone.memory_facts f USING (document_key)
-    WHERE f.slot = '' AND f.valid_at_us <= %(until_us)s
-)
+-- What some episodes state.
 SELECT d.document_id, e.episode_id, f.group_id, f.fact_index, f.subject, f.relation, f.object,
-       f.fact, f.valid_at_us, f.slot, d.created_at_us,
-       n.valid_at_us, n.fact, nd.document_id
-FROM asked a
-JOIN zibaldone.memory_facts f USING (document_key, fact_index)
+       f.fact, f.valid_at_us, f.slot, d.created_at_us, f.document_key
+FROM unnest(%(document_ids)s::text[]) WITH ORDINALITY i (value, key)
+JOIN zibaldone.documents d ON d.namespace = %(namespace)s AND d.document_id = i.value
 JOIN zibaldone.memory_episodes e USING (document_key)
-JOIN zibaldone.documents d USING (document_key)
-LEFT JOIN zibaldone.memory_facts n
-    ON n.document_key = a.ended_at[2] AND n.fact_index = a.ended_at[3]
-LEFT JOIN zibaldone.documents nd ON nd.document_key = n.document_key
-WHERE a.place IS NOT NULL
-ORDER BY a.place, a.fact_index;
+JOIN zibaldone.memory_facts f USING (document_key)
+WHERE f.valid_at_us <= %(until_us)s
+  AND d.document_id >= %(start)s AND (%(end)s::text IS NULL OR d.document_id < %(end)s)
+ORDER BY i.key, f.fact_index;
+
+-- name: changes
+-- The facts by which slots changed their value, the earliest first.
+-- Each slot is read once, however many facts repeat what it says.
+SELECT group_id, subject, slot, valid_at_us, document_key, fact_index, fact, document_id
+FROM (
+    SELECT n.group_id, n.subject, n.slot, n.valid_at_us, n.document_key, n.fact_index, n.fact,
+           d.document_id, n.object, lag(n.object) OVER (
+               PARTITION BY n.group_id, n.subject, n.slot
+               ORDER BY n.valid_at_us, n.document_key, n.fact_index) AS object_before
+    FROM unnest(%(groups)s::text[], %(subjects)s::text[], %(slots)s::text[], %(since_us)s::bigint[])
+        s (group_id, subject, slot, since_us)
+    JOIN zibaldone.memory_facts n ON n.namespace = %(namespace)s AND n.group_id = s.group_id
+        AND n.subject = s.subject AND n.slot = s.slot AND n.slot <> ''
+        AND n.valid_at_us >= s.since_us
+    JOIN zibaldone.documents d USING (document_key)
+    WHERE n.valid_at_us <= %(until_us)s
+      AND d.document_id >= %(start)s AND (%(end)s::text IS NULL OR d.document_id < %(end)s)) told
+WHERE object <> object_before
+ORDER BY valid_at_us, document_key, fact_index;
 
 -- name: stating
--- The last episodes that state something of an entity.
-SELECT d.document_id, max(f.valid_at_us)
-FROM zibaldone.memory_facts f JOIN zibaldone.documents d USING (document_key)
-WHERE f.namespace = %(namespace)s AND f.group_id = %(group_id)s AND f.subject = %(entity_key)s
-  AND f.valid_at_us <= %(until_us)s
-  AND d.document_id >= %(start)s AND (%(end)s::text IS NULL OR d.document_id < %(end)s)
-GROUP BY d.document_key ORDER BY max(f.valid_at_us) DESC, d.document_key DESC LIMIT %(limit)s;
+-- The last episodes that state something of an entity; an episode has so many facts at most.
+SELECT document_id, max(valid_at_us)
+FROM (
+    SELECT f.document_key, d.document_id, f.valid_at_us
+    FROM zibaldone.memory_facts f JOIN zibaldone.documents d USING (document_key)
+    WHERE f.namespace = %(namespace)s AND f.group_id = %(group_id)s AND f.subject = %(entity_key)s
+      AND f.valid_at_us <= %(until_us)s
+      AND d.document_id >= %(start)s AND (%(end)s::text IS NULL OR d.document_id < %(end)s)
+    ORDER BY f.valid_at_us DESC, f.document_key DESC
+    LIMIT %(limit)s::bigint * %(facts_max)s::bigint) stated
+GROUP BY document_key, document_id
+ORDER BY max(valid_at_us) DESC, document_key DESC LIMIT %(limit)s;

@@ -27,11 +27,13 @@ WITH RECURSIVE known (namespace) AS (
 SELECT namespace FROM known WHERE namespace IS NOT NULL;
 
 -- name: due
--- The oldest jobs of a namespace whose time has come.
+-- The oldest jobs of a namespace whose time has come, without those of keys that have enough.
 -- A back-off that ends too late is from a clock that was ahead.
 SELECT job_key, NULL FROM zibaldone.jobs
 WHERE kind = %(kind)s AND namespace = %(namespace)s AND state = 0 AND (
     not_before_us <= %(now_us)s OR (not_before_us > %(backoff_end_us)s AND error IS NOT NULL))
+  AND (%(full_keys)s::text[] IS NULL OR key_id IS NULL
+    OR key_id <> ALL(%(full_keys)s::text[]))
 ORDER BY job_key LIMIT %(limit)s
 FOR UPDATE SKIP LOCKED;
 
@@ -40,6 +42,8 @@ FOR UPDATE SKIP LOCKED;
 SELECT o.job_key, o.subject FROM zibaldone.jobs o
 WHERE o.kind = %(kind)s AND o.namespace = %(namespace)s AND o.state = 0 AND (
     o.not_before_us <= %(now_us)s OR (o.not_before_us > %(backoff_end_us)s AND o.error IS NOT NULL))
+  AND (%(full_keys)s::text[] IS NULL OR o.key_id IS NULL
+    OR o.key_id <> ALL(%(full_keys)s::text[]))
   AND NOT EXISTS (
     SELECT 1 FROM zibaldone.jobs l
     WHERE l.kind = o.kind AND l.subject = o.subject AND l.namespace = o.namespace AND l.state = 1
@@ -75,10 +79,12 @@ SELECT EXISTS (
       AND (leased_until_us <= %(now_us)s OR leased_until_us > %(latest_us)s));
 
 -- name: has_due
--- Whether the time of a job has come.
+-- Whether the time of a job has come; of keys that have enough, none counts.
 SELECT EXISTS (
     SELECT 1 FROM zibaldone.jobs WHERE kind = %(kind)s AND state = 0 AND (
-        not_before_us <= %(now_us)s OR (not_before_us > %(backoff_end_us)s AND error IS NOT NULL)));
+        not_before_us <= %(now_us)s OR (not_before_us > %(backoff_end_us)s AND error IS NOT NULL))
+      AND (%(full_keys)s::text[] IS NULL OR key_id IS NULL
+        OR key_id <> ALL(%(full_keys)s::text[])));
 
 -- name: renew
 -- Hold leases longer; whether their cancellation is wanted.

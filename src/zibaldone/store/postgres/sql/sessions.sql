@@ -53,6 +53,14 @@ WHERE position >= %(from_position)s AND session_key = (
       AND session_id = %(session_id)s)
 ORDER BY position;
 
+-- name: message_count
+-- How many messages a session has.
+SELECT count(*) FROM zibaldone.consult_messages
+WHERE session_key = (
+    SELECT session_key FROM zibaldone.consult_sessions
+    WHERE namespace = %(namespace)s AND owner = %(owner)s AND assistant = %(assistant)s
+      AND session_id = %(session_id)s);
+
 -- name: cut_messages
 -- What was said in a session, from a position on, is forgotten.
 DELETE FROM zibaldone.consult_messages

@@ -14,15 +14,17 @@ WHERE document_key = :document_key AND namespace = :namespace AND kind <= 1
 ORDER BY place;
 
 -- name: with_names
--- Live documents that have one of these names.
-SELECT l.target, d.document_id, d.title
-FROM json_each(:names) n
-CROSS JOIN document_links l ON l.namespace = :namespace AND l.kind = 2 AND l.target = n.value
-CROSS JOIN documents d ON d.document_key = l.document_key
-WHERE d.namespace = :namespace AND d.deleted_at_us IS NULL AND d.document_id >= :start
-  AND (:end IS NULL OR d.document_id < :end)
-ORDER BY d.document_id
-LIMIT :limit;
+-- Live documents that have one of these names, the first ones of each.
+SELECT target, document_id, title FROM (
+    SELECT l.target, d.document_id, d.title,
+           row_number() OVER (PARTITION BY l.target ORDER BY d.document_id) AS number
+    FROM json_each(:names) n
+    CROSS JOIN document_links l ON l.namespace = :namespace AND l.kind = 2 AND l.target = n.value
+    CROSS JOIN documents d ON d.document_key = l.document_key
+    WHERE d.namespace = :namespace AND d.deleted_at_us IS NULL AND d.document_id >= :start
+      AND (:end IS NULL OR d.document_id < :end))
+WHERE number <= :each
+ORDER BY document_id;
 
 -- name: pointing
 -- Live documents that link to one of these targets.

@@ -32,12 +32,12 @@ SELECT :document_key, e.key, :namespace, :group_id, e.value ->> 0, e.value ->> 1
 FROM json_each(:facts) e;
 
 -- name: find
--- Episodes with an id, mostly one.
+-- Some episodes with an id; mostly there is one.
 SELECT d.document_id, e.group_id, e.episode_id, e.valid_at_us
 FROM memory_episodes e CROSS JOIN documents d USING (document_key)
 WHERE e.namespace = :namespace AND e.episode_id = :episode_id
   AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
-ORDER BY e.document_key;
+ORDER BY e.document_key LIMIT :limit;
 
 -- name: latest
 -- The last episodes of a group up to a time.
@@ -107,53 +107,45 @@ WHERE m.valid_at_us <= :until_us
 GROUP BY k.key, m.entity_key, m.label ORDER BY k.key, count(*) DESC, m.label;
 
 -- name: facts_of
--- What some episodes state, and what ended it: the first fact of the next run of equal objects in
--- the same slot. Each fact of a slot is looked at once, however many of them are equal.
-WITH asked AS MATERIALIZED (
-    SELECT i.key AS place, d.document_id, d.created_at_us, e.episode_id, f.*
-    FROM json_each(:document_ids) i
-    CROSS JOIN documents d ON d.namespace = :namespace AND d.document_id = i.value
-    CROSS JOIN memory_episodes e USING (document_key)
-    CROSS JOIN memory_facts f USING (document_key)
-    WHERE f.valid_at_us <= :until_us
-      AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
-), slots AS MATERIALIZED (
-    SELECT group_id, subject, slot, min(valid_at_us) AS since_us
-    FROM asked WHERE slot <> '' GROUP BY group_id, subject, slot
-), stated AS (
-    SELECT n.group_id, n.subject, n.slot, n.object, n.valid_at_us, n.document_key, n.fact_index,
-           n.object IS NOT lag(n.object) OVER (
+-- What some episodes state.
+SELECT d.document_id, e.episode_id, f.group_id, f.fact_index, f.subject, f.relation, f.object,
+       f.fact, f.valid_at_us, f.slot, d.created_at_us, f.document_key
+FROM json_each(:document_ids) i
+CROSS JOIN documents d ON d.namespace = :namespace AND d.document_id = i.value
+CROSS JOIN memory_episodes e USING (document_key)
+CROSS JOIN memory_facts f USING (document_key)
+WHERE f.valid_at_us <= :until_us
+  AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
+ORDER BY i.key, f.fact_index;
+
+-- name: changes
+-- The facts by which slots (group, subject, slot, since) changed their value, the earliest first.
+-- Each slot is read once, however many facts repeat what it says.
+SELECT group_id, subject, slot, valid_at_us, document_key, fact_index, fact, document_id
+FROM (
+    SELECT n.group_id, n.subject, n.slot, n.valid_at_us, n.document_key, n.fact_index, n.fact,
+           d.document_id, n.object, lag(n.object) OVER (
                PARTITION BY n.group_id, n.subject, n.slot
-               ORDER BY n.valid_at_us, n.document_key, n.fact_index) AS is_first
-    FROM slots s
+               ORDER BY n.valid_at_us, n.document_key, n.fact_index) AS object_before
+    FROM json_each(:slots) s
     CROSS JOIN memory_facts n INDEXED BY memory_facts_by_slot
-        ON n.namespace = :namespace AND n.group_id = s.group_id AND n.subject = s.subject
-       AND n.slot = s.slot AND n.slot <> ''
-       AND n.valid_at_us >= s.since_us AND n.valid_at_us <= :until_us
-    CROSS JOIN documents nd USING (document_key)
-    WHERE nd.document_id >= :start AND (:end IS NULL OR nd.document_id < :end)
-), runs AS MATERIALIZED (
-    SELECT group_id, subject, slot, document_key, fact_index, is_first,
-           sum(is_first) OVER (
-               PARTITION BY group_id, subject, slot
-               ORDER BY valid_at_us, document_key, fact_index) AS run
-    FROM stated
-)
-SELECT a.document_id, a.episode_id, a.group_id, a.fact_index, a.subject, a.relation, a.object,
-       a.fact, a.valid_at_us, a.slot, a.created_at_us, n.valid_at_us, n.fact, nd.document_id
-FROM asked a
-LEFT JOIN runs r ON r.document_key = a.document_key AND r.fact_index = a.fact_index
-LEFT JOIN runs t ON t.group_id = r.group_id AND t.subject = r.subject AND t.slot = r.slot
-                AND t.run = r.run + 1 AND t.is_first
-LEFT JOIN memory_facts n ON n.document_key = t.document_key AND n.fact_index = t.fact_index
-LEFT JOIN documents nd ON nd.document_key = n.document_key
-ORDER BY a.place, a.fact_index;
+        ON n.namespace = :namespace AND n.group_id = s.value ->> 0 AND n.subject = s.value ->> 1
+        AND n.slot = s.value ->> 2 AND n.slot <> '' AND n.valid_at_us >= s.value ->> 3
+    CROSS JOIN documents d USING (document_key)
+    WHERE n.valid_at_us <= :until_us
+      AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end))
+WHERE object <> object_before
+ORDER BY valid_at_us, document_key, fact_index;
 
 -- name: stating
--- The last episodes that state something of an entity.
-SELECT d.document_id, max(f.valid_at_us)
-FROM memory_facts f CROSS JOIN documents d USING (document_key)
-WHERE f.namespace = :namespace AND f.group_id = :group_id AND f.subject = :entity_key
-  AND f.valid_at_us <= :until_us
-  AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
-GROUP BY d.document_key ORDER BY max(f.valid_at_us) DESC, d.document_key DESC LIMIT :limit;
+-- The last episodes that state something of an entity; an episode has so many facts at most.
+SELECT document_id, max(valid_at_us)
+FROM (
+    SELECT d.document_key, d.document_id, f.valid_at_us
+    FROM memory_facts f INDEXED BY memory_facts_by_subject
+    CROSS JOIN documents d USING (document_key)
+    WHERE f.namespace = :namespace AND f.group_id = :group_id AND f.subject = :entity_key
+      AND f.valid_at_us <= :until_us
+      AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
+    ORDER BY f.valid_at_us DESC, f.document_key DESC LIMIT :limit * :facts_max)
+GROUP BY document_key ORDER BY max(valid_at_us) DESC, document_key DESC LIMIT :limit;

@@ -26,11 +26,13 @@ WITH RECURSIVE known (namespace) AS (
 SELECT namespace FROM known WHERE namespace IS NOT NULL;
 
 -- name: due
--- The oldest jobs of a namespace whose time has come.
+-- The oldest jobs of a namespace whose time has come, without those of keys that have enough.
 -- A back-off that ends too late is from a clock that was ahead.
 SELECT job_key, NULL FROM jobs
 WHERE kind = :kind AND namespace = :namespace AND state = 0 AND (
     not_before_us <= :now_us OR (not_before_us > :backoff_end_us AND error IS NOT NULL))
+  AND (:full_keys IS NULL OR key_id IS NULL
+    OR key_id NOT IN (SELECT value FROM json_each(:full_keys)))
 ORDER BY job_key LIMIT :limit;
 
 -- name: due_apart
@@ -38,6 +40,8 @@ ORDER BY job_key LIMIT :limit;
 SELECT o.job_key, o.subject FROM jobs o
 WHERE o.kind = :kind AND o.namespace = :namespace AND o.state = 0 AND (
     o.not_before_us <= :now_us OR (o.not_before_us > :backoff_end_us AND o.error IS NOT NULL))
+  AND (:full_keys IS NULL OR o.key_id IS NULL
+    OR o.key_id NOT IN (SELECT value FROM json_each(:full_keys)))
   AND NOT EXISTS (
     SELECT 1 FROM jobs l INDEXED BY jobs_by_subject
     WHERE l.kind = o.kind AND l.subject = o.subject AND l.namespace = o.namespace AND l.state = 1
@@ -70,10 +74,12 @@ SELECT EXISTS (
       AND (leased_until_us <= :now_us OR leased_until_us > :latest_us));
 
 -- name: has_due
--- Whether the time of a job has come.
+-- Whether the time of a job has come; of keys that have enough, none counts.
 SELECT EXISTS (
     SELECT 1 FROM jobs WHERE kind = :kind AND state = 0 AND (
-        not_before_us <= :now_us OR (not_before_us > :backoff_end_us AND error IS NOT NULL)));
+        not_before_us <= :now_us OR (not_before_us > :backoff_end_us AND error IS NOT NULL))
+      AND (:full_keys IS NULL OR key_id IS NULL
+        OR key_id NOT IN (SELECT value FROM json_each(:full_keys))));
 
 -- name: renew
 -- Hold leases longer; whether their cancellation is wanted.

@@ -45,6 +45,14 @@ WHERE position >= :from_position AND session_key = (
       AND session_id = :session_id)
 ORDER BY position;
 
+-- name: message_count
+-- How many messages a session has.
+SELECT count(*) FROM consult_messages
+WHERE session_key = (
+    SELECT session_key FROM consult_sessions
+    WHERE namespace = :namespace AND owner = :owner AND assistant = :assistant
+      AND session_id = :session_id);
+
 -- name: cut_messages
 -- What was said in a session, from a position on, is forgotten.
 DELETE FROM consult_messages
