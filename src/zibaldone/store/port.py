@@ -356,7 +356,7 @@ class DocumentWrites(DocumentReads, Protocol):
 
 
 class RevisionReads(Protocol):
-    def page(self, document: Document, *, before: int | None, limit: int) -> list[Revision]:
+    def page(self, document: DocumentFields, *, before: int | None, limit: int) -> list[Revision]:
         """Revisions before the current one, newest first, with `body` empty.
 
         `before`: only those with a lower number. The numbers have no gap and end just below the
@@ -364,7 +364,7 @@ class RevisionReads(Protocol):
         """
         ...
 
-    def get(self, document: Document, revision: int) -> Revision | None:
+    def get(self, document: DocumentFields, revision: int) -> Revision | None:
         """An earlier revision with its body; None: there is none. The current one is not here."""
         ...
 

@@ -9,6 +9,7 @@ from zibaldone.access.principal import Tenant
 from zibaldone.errors import Conflict
 from zibaldone.model.document import (
     Document,
+    DocumentFields,
     DocumentHead,
     DocumentPart,
     FolderCount,
@@ -264,7 +265,7 @@ class Revisions:
         self._transaction = transaction
         self._tenant = tenant
 
-    def page(self, document: Document, *, before: int | None, limit: int) -> list[Revision]:
+    def page(self, document: DocumentFields, *, before: int | None, limit: int) -> list[Revision]:
         selected = self._transaction.execute(
             _REVISIONS["page"],
             {
@@ -275,11 +276,11 @@ class Revisions:
         )
         return [rows.revision(document.document_id, row) for row in selected]
 
-    def get(self, document: Document, revision: int) -> Revision | None:
+    def get(self, document: DocumentFields, revision: int) -> Revision | None:
         row = self._transaction.row(
             _REVISIONS["get"], {**self._values(document), "revision": revision}
         )
         return None if row is None else rows.revision(document.document_id, row)
 
-    def _values(self, document: Document) -> dict[str, Any]:
+    def _values(self, document: DocumentFields) -> dict[str, Any]:
         return {**tenant_values(self._tenant), "document_key": document.storage_key}

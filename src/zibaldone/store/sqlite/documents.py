@@ -12,6 +12,7 @@ from zibaldone.access.principal import Tenant
 from zibaldone.errors import Conflict
 from zibaldone.model.document import (
     Document,
+    DocumentFields,
     DocumentHead,
     DocumentPart,
     FolderCount,
@@ -286,7 +287,7 @@ class Revisions:
         self._raw = raw
         self._tenant = tenant
 
-    def page(self, document: Document, *, before: int | None, limit: int) -> list[Revision]:
+    def page(self, document: DocumentFields, *, before: int | None, limit: int) -> list[Revision]:
         selected = self._raw.execute(
             _REVISIONS["page"],
             {
@@ -297,11 +298,11 @@ class Revisions:
         )
         return [rows.revision(document.document_id, row) for row in selected]
 
-    def get(self, document: Document, revision: int) -> Revision | None:
+    def get(self, document: DocumentFields, revision: int) -> Revision | None:
         row = self._raw.execute(
             _REVISIONS["get"], {**self._values(document), "revision": revision}
         ).fetchone()
         return None if row is None else rows.revision(document.document_id, row)
 
-    def _values(self, document: Document) -> dict[str, Any]:
+    def _values(self, document: DocumentFields) -> dict[str, Any]:
         return {**tenant_values(self._tenant), "document_key": document.storage_key}
