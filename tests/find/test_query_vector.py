@@ -150,14 +150,23 @@ def test_one_key_with_many_queries_leaves_others_theirs(hanging: Hanging) -> Non
     assert len(given_up) <= QUERY_EMBEDS_PER_KEY_MAX
 
 
-def test_a_share_that_asks_for_what_another_waits_for_gets_it(hanging: Hanging) -> None:
+def test_what_others_asked_for_is_neither_known_nor_waited_for(hanging: Hanging) -> None:
+    """Else the time of an answer would tell what they search for, and a share with a long queue
+    could hold up the queries it guesses."""
+
     async def run() -> None:
         vectors = QueryVectors(hanging)
-        first = asyncio.create_task(asked_by("a", vectors, "same", 0.1))
-        second = asyncio.create_task(asked_by("b", vectors, "same", PATIENCE_SECONDS))
-        assert (await first).reason == SLOW
+        flood = [
+            asyncio.create_task(asked_by("a", vectors, f"{each}", PATIENCE_SECONDS))
+            for each in range(64)
+        ]
+        await asyncio.sleep(0.02)
+        theirs = asyncio.create_task(asked_by("b", vectors, "63", PATIENCE_SECONDS))
+        await asyncio.to_thread(hanging.wait_for, QUERY_EMBEDS_PER_KEY_MAX + 1)
         hanging.may_go_on.set()
-        assert (await second).vector is not None
+        assert (await theirs).vector is not None
+        await asyncio.gather(*flood)
+        assert (await asked_by("b", vectors, "0", PATIENCE_SECONDS)).vector is not None
 
-    asyncio.run(run())
-    assert hanging.texts == ["same"]
+    asyncio.run(asyncio.wait_for(run(), 2 * PATIENCE_SECONDS))
+    assert (hanging.texts.count("63"), hanging.texts.count("0")) == (2, 2)

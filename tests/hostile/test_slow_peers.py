@@ -198,6 +198,20 @@ class TestConnections:
                 time.sleep(1)
                 assert server.client.get("/live").status_code == 200
 
+    @pytest.mark.parametrize("http", ["httptools", "h11"])
+    def test_strangers_make_room_before_those_who_are_known(
+        self, tmp_path: Path, http: str
+    ) -> None:
+        environment = {"ZIBALDONE_CONNECTIONS_MAX": "200", "HOSTILE_HTTP": http}
+        get = b"GET /documents?limit=1 HTTP/1.1\r\nhost: localhost\r\n\r\n"
+        with FaultyServer(tmp_path / "data", environment=environment) as server, Peer(server) as us:
+            us.send(get)
+            assert us.answer().status == 200
+            with peers(server, 300) as others:
+                assert others[0].is_closed(5)
+                us.send(get)
+                assert us.answer().status == 200
+
     def test_the_default_is_below_what_the_system_allows(self, tmp_path: Path) -> None:
         before = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (256, before[1]))

@@ -14,9 +14,10 @@ import pytest
 from tests.drivers.catalogues import BY_NAME
 from tests.drivers.runtimes import Caller, opened
 from zibaldone.access.principal import LOCAL
+from zibaldone.access.share import SHARE
 from zibaldone.find import render
 from zibaldone.keep.reads import Range, View, excerpt
-from zibaldone.limits import READ_INLINE_CHARS_MAX
+from zibaldone.limits import LONG_ANSWERS_PER_KEY, READ_INLINE_CHARS_MAX
 from zibaldone.model.document import Document
 from zibaldone.model.query import Query
 from zibaldone.text import snippet
@@ -113,3 +114,40 @@ def test_what_was_found_is_not_rendered_on_the_event_loop(
         assert caller(tool, query="wombat", **more)["results"]
     assert threads
     assert threading.main_thread() not in threads
+
+
+@pytest.mark.parametrize(
+    ("tool", "revisions"),
+    [("document_diff", {"older": 1, "newer": 1}), ("document_revision", {"revision": 1})],
+)
+def test_long_revisions_are_read_when_they_have_their_turn(
+    runtime: Runtime, tool: str, revisions: dict[str, int]
+) -> None:
+    """A request of a hundred bytes has both bodies of a difference read."""
+
+    async def run() -> None:
+        held = asyncio.Semaphore(0)
+        is_over = asyncio.Event()
+
+        async def hold() -> None:
+            SHARE.set(LOCAL.key_id)
+            async with runtime.long_answers:
+                held.release()
+                await is_over.wait()
+
+        async def read(path: str) -> dict[str, object]:
+            given = {"path": path, **revisions}
+            answer: dict[str, object] = await call_tool(BY_NAME[tool], Call(runtime, LOCAL), given)
+            return answer
+
+        holding = [asyncio.create_task(hold()) for _ in range(LONG_ANSWERS_PER_KEY)]
+        for _ in holding:
+            await held.acquire()
+        long = asyncio.create_task(read("long"))
+        assert (await read("inline"))["document_id"] == "inline"
+        assert not (await asyncio.wait([long], timeout=0.5))[0]
+        is_over.set()
+        assert (await long)["document_id"] == "long"
+        await asyncio.gather(*holding)
+
+    asyncio.run(run())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any, cast
 
 import pytest
@@ -87,6 +88,32 @@ def test_a_read_that_began_too_long_ago_is_not_enough(monkeypatch: pytest.Monkey
             await late
 
     asyncio.run(run())
+
+
+def test_who_asks_just_after_a_slow_read_ended_has_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They waited, without an end and without a pause, for the one that was over: nobody was served
+    ever again."""
+    monkeypatch.setattr("zibaldone.web.auth._KEYS_FRESH_SECONDS", 0.05)
+
+    async def run() -> None:
+        store = SlowStore()
+        door = _authenticator(store)
+        early = asyncio.create_task(door.authenticate(dict(_SCOPE)))
+        await _steps()
+        await asyncio.sleep(0.1)
+        store.asked[0].set_result(None)  # the read ends in the step before the one of the caller
+        late = asyncio.create_task(door.authenticate(dict(_SCOPE)))
+        await _steps()
+        assert len(store.asked) == 2
+        store.asked[1].set_result(None)
+        assert (await early).key_id == (await late).key_id == "k"
+
+    running = threading.Thread(target=asyncio.run, args=(run(),), daemon=True)
+    running.start()
+    running.join(10)
+    assert not running.is_alive()
 
 
 def test_a_read_that_fails_is_tried_again() -> None:

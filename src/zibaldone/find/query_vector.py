@@ -27,6 +27,9 @@ _log = logging.getLogger("zibaldone.find")
 _CACHED_MAX = 512
 """Agents repeat themselves, and pages of one search ask for the same vector."""
 
+_Name = tuple[str, str]
+"""Who asks, and for what."""
+
 NO_MODEL = "No embedding model is installed."
 SLOW = "The embedding model is slow at the moment."
 FAILED = "The embedding model failed."
@@ -41,7 +44,7 @@ class QueryVector:
 
 @dataclass(eq=False, slots=True)
 class _Asked:
-    """A text that runs or waits, for all who ask for it meanwhile."""
+    """A text that runs or waits, for all of its share who ask for it meanwhile."""
 
     text: str
     share: str
@@ -49,19 +52,24 @@ class _Asked:
     waiters: int = 0
     has_begun: bool = False
 
+    @property
+    def name(self) -> _Name:
+        return self.share, self.text
+
 
 class QueryVectors:
     """Vectors of queries, made in turn for the shares that ask (`access.turns`).
 
     A caller that gives up leaves what has begun for the next; what has not begun is not done for
-    nobody.
+    nobody. What was asked before is known to its own share only: else the time that an answer takes
+    would tell a caller what others search for.
     """
 
     def __init__(self, embedder: Embedder | None) -> None:
         self.embedder = embedder
         self._lock = threading.Lock()
-        self._cached: OrderedDict[str, Vectors] = OrderedDict()
-        self._asked: dict[str, _Asked] = {}
+        self._cached: OrderedDict[_Name, Vectors] = OrderedDict()
+        self._asked: dict[_Name, _Asked] = {}
         self._turns: Turns[_Asked] = Turns(
             QUERY_EMBEDS_MAX,
             per_share=QUERY_EMBEDS_PER_KEY_MAX,
@@ -97,15 +105,17 @@ class QueryVectors:
 
     def _cached_or_asked(self, embedder: Embedder, text: str) -> Vectors | _Asked | None:
         """None: too many wait already."""
+        share = current_share()
+        name = (share, text)
         with self._lock:
-            if (known := self._cached.get(text)) is not None:
-                self._cached.move_to_end(text)
+            if (known := self._cached.get(name)) is not None:
+                self._cached.move_to_end(name)
                 return known
-            asked = self._asked.get(text)
+            asked = self._asked.get(name)
             if asked is None:
                 if len(self._turns) >= QUERY_EMBEDS_WAITING_MAX:
                     return None
-                asked = self._asked[text] = _Asked(text, current_share(), Future())
+                asked = self._asked[name] = _Asked(text, share, Future())
                 # From now on a caller that is cancelled cannot cancel it for the others.
                 asked.future.set_running_or_notify_cancel()
                 self._turns.add(asked.share, asked)
@@ -118,7 +128,7 @@ class QueryVectors:
             asked.waiters -= 1
             if not asked.waiters and not asked.has_begun:
                 self._turns.discard(asked.share, asked)
-                del self._asked[asked.text]
+                del self._asked[asked.name]
 
     def _hand_out(self, embedder: Embedder) -> None:
         """A thread for everybody whose turn it is: there are no more than there are places."""
@@ -154,12 +164,12 @@ class QueryVectors:
             vector: Vectors = embedder.embed([asked.text])[0]
         except BaseException as problem:  # whoever waits for it raises it again
             with self._lock:
-                del self._asked[asked.text]
+                del self._asked[asked.name]
             asked.future.set_exception(problem)
             return
         with self._lock:
-            del self._asked[asked.text]
-            self._cached[asked.text] = vector
+            del self._asked[asked.name]
+            self._cached[asked.name] = vector
             if len(self._cached) > _CACHED_MAX:
                 self._cached.popitem(last=False)
         asked.future.set_result(vector)

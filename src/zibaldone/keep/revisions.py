@@ -8,7 +8,7 @@ from zibaldone.errors import NotFound
 from zibaldone.keep.commit import Actor, Change, next_instant_us, vector_status
 from zibaldone.keep.update import require_revision
 from zibaldone.keep.writing import Edit, Seen
-from zibaldone.model.document import Document, DocumentFields, Revision
+from zibaldone.model.document import Document, DocumentFields, DocumentPart, Revision
 from zibaldone.store.port import Reader, Writer
 from zibaldone.text.chunk_changes import Checkpoint
 from zibaldone.text.difference import UnifiedDiff, unified_diff
@@ -18,23 +18,37 @@ def history(
     reader: Reader, document_id: str, *, before: int | None, limit: int
 ) -> tuple[list[Revision], int | None]:
     """Revisions, newest first, and where the next page starts (None: this was the last)."""
-    document = reader.documents.peek(document_id, 0)  # its body is not shown
-    if document is None:
-        raise _unknown(document_id)
+    document = _known(reader, document_id)
     page: list[Revision] = []
     if before is None or document.revision < before:
-        page.append(_current(document, "", document.content_chars))
+        page.append(_current(document, document.content_chars))
     page += reader.revisions.page(document, before=before, limit=limit + 1 - len(page))
     return page[:limit], page[limit - 1].revision if len(page) > limit else None
 
 
-def revision(reader: Reader | Writer, document_id: str, number: int) -> Revision:
-    return _revision_of(reader, _known_document(reader, document_id), number)
+def revision(reader: Reader, document_id: str, number: int) -> Revision:
+    document = _known(reader, document_id)
+    if number == document.revision:
+        return _revision_of(reader, _known_document(reader, document_id), number)
+    return _earlier(reader, document, number)
+
+
+def revision_chars(reader: Reader, document_id: str, number: int) -> int:
+    """How long the body of a revision is, without reading it."""
+    document = _known(reader, document_id)
+    if number == document.revision:
+        return document.content_chars
+    page = reader.revisions.page(document, before=number + 1, limit=1)
+    return page[0].content_chars if page else 0
 
 
 def _revision_of(reader: Reader | Writer, document: Document, number: int) -> Revision:
     if number == document.revision:
-        return _current(document, document.body, len(document.body))
+        return _current(document, len(document.body), document.body)
+    return _earlier(reader, document, number)
+
+
+def _earlier(reader: Reader | Writer, document: DocumentFields, number: int) -> Revision:
     earlier = reader.revisions.get(document, number)
     if earlier is None:
         raise NotFound(
@@ -94,11 +108,19 @@ def _known_document(reader: Reader | Writer, document_id: str) -> Document:
     return document
 
 
+def _known(reader: Reader, document_id: str) -> DocumentPart:
+    """The same without its body."""
+    document = reader.documents.peek(document_id, 0)
+    if document is None:
+        raise _unknown(document_id)
+    return document
+
+
 def _unknown(document_id: str) -> NotFound:
     return NotFound(f"There is no document {document_id!r}.", document_id=document_id)
 
 
-def _current(document: DocumentFields, body: str, content_chars: int) -> Revision:
+def _current(document: DocumentFields, content_chars: int, body: str = "") -> Revision:
     return Revision(
         document_id=document.document_id,
         revision=document.revision,

@@ -19,7 +19,7 @@ from zibaldone.protocol.constants import (
     PARSE_ERROR,
     UNSUPPORTED_PROTOCOL_VERSION,
 )
-from zibaldone.text.json_values import load_json
+from zibaldone.text.json_values import ValueCount, load_json
 
 __all__ = [
     "HEADER_MISMATCH",
@@ -71,9 +71,10 @@ class Message:
         return meta if isinstance(meta, dict) else {}
 
 
-def parse_body(body: bytes) -> Any:
+def parse_body(body: bytes, count: ValueCount | None = None) -> Any:
+    """`count`: of the values in it, where they were counted already."""
     try:
-        return load_json(body)
+        return load_json(body, count=count)
     except LimitExceeded as problem:
         raise ProtocolError(INVALID_REQUEST, problem.message, problem.as_dict()) from None
     except orjson.JSONDecodeError as problem:

@@ -364,7 +364,7 @@ class RevisionReads(Protocol):
         """
         ...
 
-    def get(self, document: Document, revision: int) -> Revision | None:
+    def get(self, document: DocumentFields, revision: int) -> Revision | None:
         """An earlier revision with its body; None: there is none. The current one is not here."""
         ...
 

@@ -180,10 +180,16 @@ class Call:
         work: Callable[[Reader], T],
         chars_of: Callable[[T], int],
         seconds_left: Callable[[], float] | None = None,
+        chars_read: Callable[[Reader], int] | None = None,
     ) -> T:
-        """Read what is seldom long. If it is, it is dropped and read again when it has its turn."""
+        """Read what is seldom long. If it is, it is dropped and read again when it has its turn.
+
+        `chars_read`: how much `work` would read, where that can be told before.
+        """
 
         def if_short(reader: Reader) -> T | None:
+            if chars_read is not None and chars_read(reader) > LONG_ANSWER_BYTES:
+                return None
             found = work(reader)
             return found if chars_of(found) <= LONG_ANSWER_BYTES else None
 

@@ -130,16 +130,13 @@ class Authenticator:
         """The keys as they were so long ago or later. All who ask at a time share one read."""
         asked_s = time.monotonic()
         while asked_s - self._read_at_s > seconds_max:
-            if self._reading is None:
+            # One that is over may have begun too early. To await it would not wait: nobody else
+            # would run, for ever.
+            if self._reading is None or self._reading.done():
                 self._reading = asyncio.create_task(self._read_keys())
-                self._reading.add_done_callback(self._end_reading)
+                self._reading.add_done_callback(_take_note)
             await asyncio.shield(self._reading)
         return self._keys
-
-    def _end_reading(self, reading: asyncio.Task[None]) -> None:
-        self._reading = None
-        if not reading.cancelled():
-            reading.exception()  # maybe nobody waits any more who would be told
 
     async def _read_keys(self) -> None:
         """All keys, also ended ones: after a key was revoked, keys are still required."""
@@ -148,6 +145,11 @@ class Authenticator:
         keys = await self._store.read(Tenant(), lambda reader: reader.api_keys.all(), is_small=True)
         self._keys = {key.secret_hash: key for key in keys}
         self._read_at_s = began_s  # what was revoked while it was read may be missing
+
+
+def _take_note(reading: asyncio.Task[None]) -> None:
+    if not reading.cancelled():
+        reading.exception()  # maybe nobody waits any more who would be told
 
 
 def _refusal(

@@ -40,6 +40,9 @@ _FILES_RESERVED = 128
 _SCAN_SECONDS_MIN = 0.1
 """Where no connection could make room, how soon one is looked for again."""
 
+_STRANGERS_SECONDS_MIN = 0.005
+"""The same before a connection of somebody known makes room for a stranger."""
+
 
 class Phase(Enum):
     IDLE = "idle"
@@ -71,9 +74,10 @@ class Connections:
         self._by_address: Counter[str] = Counter()
         self._unread: dict[Connection, Unread] = {}
         self._waiting: deque[Connection] = deque()
-        """Those that could make room when last looked for, the first to go first."""
+        """Those that could make room when last looked for, the first to go first: strangers."""
         self._waiting_of: dict[str, deque[Connection]] = {}
         self._barren_until_s = float("-inf")
+        self._scanned_s = float("-inf")
         self._resting: deque[Connection] = deque()
         """Those that brought much, in the order in which they are read again."""
 
@@ -124,7 +128,10 @@ class Connections:
 
     def _next_victim(self, address: str | None) -> Connection | None:
         waiting = self._waiting if address is None else self._waiting_of.get(address)
+        is_old = time.monotonic() - self._scanned_s > _STRANGERS_SECONDS_MIN
         while waiting:
+            if is_old and waiting[0].key_id:
+                return None  # strangers may have come since
             connection = waiting.popleft()
             if connection in self._open and connection.phase() in _EVICTABLE:
                 return connection
@@ -132,10 +139,17 @@ class Connections:
 
     def _scan(self) -> None:
         """List those that can make room, so that each of the next needs no look at all of them."""
+        self._scanned_s = time.monotonic()
         waiting = [found for found in self._open if found.phase() in _EVICTABLE]
-        # The longest wait first. An address with many connections loses before one with few: each
-        # of its connections counts as a second more.
-        waiting.sort(key=lambda found: found.since_s - self._by_address[found.address])
+        # Those that never had a request admitted first: whoever has no key can push out nobody who
+        # has. Then the longest wait. An address with many connections loses before one with few:
+        # each of its connections counts as a second more.
+        waiting.sort(
+            key=lambda found: (
+                bool(found.key_id),
+                found.since_s - self._by_address[found.address],
+            )
+        )
         self._waiting = deque(waiting)
         self._waiting_of = {}
         for connection in waiting:

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from zibaldone.access.share import SHARE
 from zibaldone.errors import DeadlineExceeded, InsufficientScope, MethodNotAllowed
+from zibaldone.limits import MESSAGE_BYTES_MAX
 from zibaldone.protocol.admission import METHOD_HEADER, VERSION_HEADER, UnsupportedLegacy, admit
 from zibaldone.protocol.dispatch import Envelope, dispatch, dispatch_batch
 from zibaldone.protocol.jsonrpc import (
@@ -36,7 +37,7 @@ from zibaldone.protocol.versions import ASSUMED_LEGACY, NEWEST_MODERN, VERSIONS,
 from zibaldone.tools.call import require_tool
 from zibaldone.tools.spec import AnyTool, Call, Runtime
 from zibaldone.web.auth import Authenticator
-from zibaldone.web.gate import Gate
+from zibaldone.web.gate import Admission, Gate
 from zibaldone.web.gone import end_when_gone, go_on_when_gone
 from zibaldone.web.http import (
     JSON_TYPE,
@@ -103,15 +104,15 @@ class McpEndpoint:
             case "POST":
                 end_when_gone(scope)
                 admission = await self._gate.admit(principal, scope, receive)
-                body = admission.body
                 try:
                     if admission.has_waited:
                         principal = await self._authenticator.authenticate(
                             scope, self._surface.profile
                         )
                     id_ = request_id(scope)
-                    call = Call(self._runtime, principal, id_, request_bytes=len(body))
-                    work = self._post(scope, receive, send, call, body)
+                    size_bytes = len(admission.body)
+                    call = Call(self._runtime, principal, id_, request_bytes=size_bytes)
+                    work = self._post(scope, receive, send, call, admission)
                     await self._gate.pace.run(principal.key_id, work)
                 finally:
                     self._gate.leave(admission)
@@ -134,8 +135,9 @@ class McpEndpoint:
             await send_json(scope, send, 200, self._surface.info())
 
     async def _post(
-        self, scope: HttpScope, receive: Receive, send: Send, call: Call, body: bytes
+        self, scope: HttpScope, receive: Receive, send: Send, call: Call, admission: Admission
     ) -> None:
+        body = admission.body
         accept = parse_accept(_accept(scope))
         is_like_graphiti = self._surface.profile.is_like_graphiti
         format_ = accept.format_of_graphiti if is_like_graphiti else accept.format
@@ -146,7 +148,7 @@ class McpEndpoint:
             return
         value: Any = None
         try:
-            value = parse_body(body)
+            value = parse_body(body, admission.count)
             if isinstance(value, list):
                 go_on_when_gone(scope)
                 await self._batch(exchange, value)
@@ -243,6 +245,8 @@ def _accept(scope: HttpScope) -> str | None:
 
 def _is_silent(body: bytes) -> bool:
     """Whether it is a notification, or several: their answer has no body that could be unwanted."""
+    if len(body) > MESSAGE_BYTES_MAX:
+        return False
     try:
         value = parse_body(body)
         values = value if isinstance(value, list) else [value]

@@ -21,10 +21,12 @@ from zibaldone.limits import (
     BATCHES_EXTRA,
     BATCHES_PER_KEY,
     BODY_WAIT_SECONDS_MAX,
+    JSON_VALUES_MAX,
     TOOL_REQUEST_BYTES_MAX,
     UNCOUNTED_BYTES_MAX,
     Limits,
 )
+from zibaldone.text.json_values import ValueCount
 from zibaldone.web.http import (
     KEY_ID_KEY,
     HttpScope,
@@ -51,6 +53,8 @@ class Admission:
     has_waited: bool = False
     """The body took its time: the key may have been revoked meanwhile."""
     held_bytes: int = 0
+    count: ValueCount | None = None
+    """Of the values in a body that came in several parts."""
 
 
 class Gate:
@@ -163,6 +167,9 @@ class Gate:
         if expected > bytes_max:
             raise payload_too_large(bytes_max)
         parts, size_bytes, has_more = [first], len(first), True
+        # Now, while others are served between the parts.
+        count = admission.count = ValueCount()
+        count.add(first)
         while has_more:
             if size_bytes > bytes_max:
                 raise payload_too_large(bytes_max)
@@ -172,6 +179,8 @@ class Gate:
             part, has_more = await next_part(receive)
             size_bytes += len(part)
             parts.append(part)
+            if count.values <= JSON_VALUES_MAX:
+                count.add(part)
         if size_bytes > bytes_max:
             raise payload_too_large(bytes_max)
         admission.body = b"".join(parts)

@@ -24,7 +24,7 @@ from zibaldone.errors import (
     ZibaldoneError,
 )
 from zibaldone.limits import REQUEST_ID_CHARS_MAX
-from zibaldone.text.json_values import load_json
+from zibaldone.text.json_values import ValueCount, load_json
 
 HttpScope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -97,9 +97,10 @@ def payload_too_large(bytes_max: int) -> PayloadTooLarge:
     )
 
 
-def parse_object(body: bytes) -> dict[str, Any]:
+def parse_object(body: bytes, count: ValueCount | None = None) -> dict[str, Any]:
+    """`count`: of the values in it, where they were counted already."""
     try:
-        value = load_json(body)
+        value = load_json(body, count=count)
     except orjson.JSONDecodeError as problem:
         raise BadRequest(f"The body is not valid JSON: {problem}", field="body") from None
     if not isinstance(value, dict):

@@ -27,7 +27,7 @@ from zibaldone.tools.call import call_tool
 from zibaldone.tools.catalogue import Catalogue
 from zibaldone.tools.spec import AnyTool, Call, Runtime
 from zibaldone.web.auth import Authenticator
-from zibaldone.web.gate import Gate
+from zibaldone.web.gate import Admission, Gate
 from zibaldone.web.gone import end_when_gone, go_on_when_gone
 from zibaldone.web.http import (
     JSON_TYPE,
@@ -95,7 +95,7 @@ class Rest:
             try:
                 if admission.has_waited:
                     principal = await self._authenticator.authenticate(scope)
-                work = self._answer(find, scope, send, principal, admission.body)
+                work = self._answer(find, scope, send, principal, admission)
                 await self._gate.pace.run(principal.key_id, work)
             except InsufficientScope as error:
                 raise self._authenticator.challenged(error) from None
@@ -105,18 +105,23 @@ class Rest:
         return serve
 
     async def _answer(
-        self, find: Finder, scope: HttpScope, send: Send, principal: Principal, body: bytes
+        self,
+        find: Finder,
+        scope: HttpScope,
+        send: Send,
+        principal: Principal,
+        admission: Admission,
     ) -> None:
         route, named = find(scope)
         if isinstance(route, str):
             await refuse_method(scope, send, route)
             return
         if route.is_text:
-            body = b""
-        tool, arguments = self._tool_call(route, scope, named, body)
+            admission.body = b""
+        tool, arguments = self._tool_call(route, scope, named, admission)
         if tool.effect != "read":
             go_on_when_gone(scope)
-        call = Call(self._runtime, principal, request_id(scope), request_bytes=len(body))
+        call = Call(self._runtime, principal, request_id(scope), request_bytes=len(admission.body))
         answer = await call_tool(tool, call, arguments, from_text=route.is_text)
         status = route.status if answer.get("status") == "created" else 200
         if tool.is_long:
@@ -125,7 +130,7 @@ class Rest:
             await send_json(scope, send, status, answer)
 
     def _tool_call(
-        self, route: Route, scope: HttpScope, named: Mapping[str, bytes], body: bytes
+        self, route: Route, scope: HttpScope, named: Mapping[str, bytes], admission: Admission
     ) -> tuple[AnyTool, dict[str, Any]]:
         """The tool that a request calls, and its arguments."""
         if route.tool is None:
@@ -136,8 +141,8 @@ class Rest:
         tool = route.tool
         if route.prepare is not None:
             tool = route.prepare(arguments) or tool
-        if body:
-            arguments.update(parse_object(body))
+        if admission.body:
+            arguments.update(parse_object(admission.body, admission.count))
         return self._tools[tool], _joined(arguments, in_path)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from tests.store.backends import Backend
 from tests.store.kept import Kept
 from zibaldone.keep import commit
+from zibaldone.keep.revisions import history, revision_chars
 from zibaldone.model.document import Revision
 from zibaldone.model.instant import now_us
 
@@ -93,3 +96,19 @@ def test_instants_of_a_history_never_step_back(kept: Kept, monkeypatch: pytest.M
     assert instants == sorted(set(instants), reverse=True)
     assert kept.known("a").updated_at_us > instants[0]
     assert next(clock, None) is None, "the clock was asked each time"
+
+
+def test_a_history_and_its_lengths_are_told_without_reading_a_body(kept: Kept) -> None:
+    kept.create("a", "word " * 1_000_000)
+    kept.update("a", body="longer " * 1_000_000)
+    kept.read(lambda reader: history(reader, "a", before=None, limit=10))  # what is prepared once
+    tracemalloc.start()
+    try:
+        page, _ = kept.read(lambda reader: history(reader, "a", before=None, limit=10))
+        lengths = kept.read(lambda reader: [revision_chars(reader, "a", each) for each in (1, 2)])
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert [each.content_chars for each in page] == [7_000_000, 5_000_000]
+    assert lengths == [5_000_000, 7_000_000]
+    assert peak_bytes < 1_000_000

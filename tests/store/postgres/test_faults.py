@@ -312,6 +312,34 @@ class TestTime:
         asyncio.run(run())
         assert kept.ids() == []
 
+    def test_a_short_read_that_is_cancelled_keeps_its_connection(self, kept: Kept) -> None:
+        """Clients that came and went made the server busy with connections; others waited."""
+
+        async def run() -> None:
+            for _ in range(10):
+                begun, over = threading.Event(), threading.Event()
+
+                def work(session: Any, begun=begun, over=over) -> None:  # type: ignore[no-untyped-def]
+                    backends.add(session._transaction.value("SELECT pg_backend_pid()"))
+                    begun.set()
+                    assert over.wait(HANG_SECONDS_MAX)
+                    session._transaction.execute("SELECT 1")
+                    goes_on.append(True)
+
+                reading = asyncio.create_task(kept.store.read(EVERYTHING, work))
+                await asyncio.to_thread(begun.wait)
+                reading.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await reading
+                over.set()
+
+        backends: set[int] = set()
+        goes_on: list[bool] = []
+        asyncio.run(run())
+        kept.ids()
+        assert len(backends) < 10  # the thread of one may still be busy when the next one begins
+        assert not goes_on
+
     def test_a_server_that_hangs_does_not_hang_its_readers(
         self, kept: Kept, server: PostgresServer
     ) -> None:

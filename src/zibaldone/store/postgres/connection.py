@@ -162,6 +162,7 @@ class Transaction:
         self._is_over = False
         self._over: threading.Event | None = None
         self._cancelling: threading.Thread | None = None
+        self._is_abandoned = False
 
     @property
     def deadline_s(self) -> float | None:
@@ -169,6 +170,8 @@ class Transaction:
 
     def execute(self, sql: str, values: Values = None) -> list[TupleRow]:
         """All rows of a statement, with every deferred one done before it."""
+        if self._is_abandoned:
+            raise DeadlineExceeded("Nobody waits for this read any more.")
         if self._deadline_s is not None and time.monotonic() > self._deadline_s:
             raise DeadlineExceeded("The query took longer than allowed and was stopped.")
         if self._single is not None:
@@ -216,12 +219,12 @@ class Transaction:
         try:
             yield
         except (DeadlineExceeded, psycopg.errors.QueryCanceled) as problem:
-            if self._cancelling is not None:
+            if self._is_ending:
                 raise
             self.defer("ROLLBACK TO SAVEPOINT part")
             raise DeadlineExceeded("A part of the query took longer than allowed.") from problem
         finally:
-            if self._cancelling is None:
+            if not self._is_ending:
                 self._deadline_s = outer_s
                 self.defer("RELEASE SAVEPOINT part")
                 self.defer(*timeout_statement(outer_s - time.monotonic()))
@@ -258,6 +261,14 @@ class Transaction:
         return self._raw.statements.command(sql)
 
     # Ending it from another thread
+
+    @property
+    def _is_ending(self) -> bool:
+        return self._is_abandoned or self._cancelling is not None
+
+    def abandon(self) -> None:
+        """Let the statement that runs be the last."""
+        self._is_abandoned = True
 
     def cancel(self) -> None:
         """Interrupt what runs; the connection is not used again."""

@@ -276,7 +276,7 @@ class Revisions:
         )
         return [rows.revision(document.document_id, row) for row in selected]
 
-    def get(self, document: Document, revision: int) -> Revision | None:
+    def get(self, document: DocumentFields, revision: int) -> Revision | None:
         row = self._transaction.row(
             _REVISIONS["get"], {**self._values(document), "revision": revision}
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 import psycopg
@@ -117,7 +117,7 @@ class Readers:
     ) -> T:
         transaction = given.begin(raw)
         self._watchdog.watch(transaction)
-        self._threads.interruptible(task, transaction.cancel)
+        self._threads.interruptible(task, partial(self._watchdog.hurry, transaction))
         try:
             return work(transaction)
         finally:

@@ -1,4 +1,4 @@
-"""Interrupts reads at their deadline, also in the middle of a statement."""
+"""Interrupts reads at their deadline or when they are abandoned, also in mid-statement."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ from zibaldone.store.postgres.connection import Transaction
 
 _GRACE_SECONDS = 0.02
 """The server stops a statement by itself at its deadline; this is for when it does not."""
+
+
+_ABANDONED_SECONDS = 0.1
+"""How long a statement may go on that nobody waits for. To interrupt it costs two connections: one
+to say so, and the next one for whoever reads then. Clients that come and go by the hundred would
+have the server make connections, and nothing else."""
 
 
 class Watchdog:
@@ -33,6 +39,18 @@ class Watchdog:
                 )
                 self._thread.start()
             elif deadline_s < self._wakes_s:
+                self._changed.notify()
+
+    def hurry(self, transaction: Transaction) -> None:
+        """Nobody waits for it any more: interrupt it if it does not end soon by itself."""
+        transaction.abandon()
+        with self._changed:
+            deadline_s = self._watched.get(transaction)
+            if deadline_s is None:
+                return  # it is over, or just being interrupted
+            soon_s = time.monotonic() + _ABANDONED_SECONDS
+            self._watched[transaction] = min(deadline_s, soon_s)
+            if soon_s < self._wakes_s:
                 self._changed.notify()
 
     def forget(self, transaction: Transaction) -> None:

@@ -115,6 +115,7 @@ async def handle_revision(call: Call, given: DocumentRevision) -> WholeRevision:
     revision = await call.read_texts(
         lambda reader: revisions.revision(reader, document_id, given.revision),
         chars_of=lambda revision: len(revision.body),
+        chars_read=lambda reader: revisions.revision_chars(reader, document_id, given.revision),
     )
     return {
         "document_id": document_id,
@@ -131,6 +132,10 @@ async def handle_diff(call: Call, given: DocumentDiff) -> Diff:
     difference = await call.read_texts(
         lambda reader: revisions.diff(reader, document_id, given.older, given.newer),
         chars_of=lambda difference: _JSON_BYTES_MAX * len(difference.text),
+        chars_read=lambda reader: sum(
+            revisions.revision_chars(reader, document_id, number)
+            for number in (given.older, given.newer)
+        ),
     )
     return {
         "document_id": document_id,
