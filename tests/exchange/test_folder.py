@@ -139,6 +139,8 @@ def test_html_pdf_and_docx_become_text(cli: Commands, tmp_path: Path) -> None:
     word = docx.Document()
     word.add_paragraph("typed words")
     word.save(str(folder / "letter.docx"))
+    cli.ok("import", str(folder / "paper.pdf"), "--prefix", "alone")
+    assert cli.ok("get", "alone/paper.pdf") == "printed words"
     cli.ok("import", str(folder))
     assert cli.ok("get", "page.html") == "# Hello\n\nworld"
     assert cli.ok("get", "paper.pdf") == "printed words"
