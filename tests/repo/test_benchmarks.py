@@ -7,7 +7,6 @@ from pathlib import Path
 from pydoc_data.topics import topics
 
 import pytest
-
 from benchmarks.answerable import area
 
 QUESTIONS = Path(__file__).parents[2] / "benchmarks" / "first_hit.toml"
