@@ -161,9 +161,9 @@ def test_the_best_passage_of_a_document_tells_its_relevance(server: Server) -> N
     server.create("tides/alone.md", f"## Tides\n\n{tides}")
     server.create("tides/among.md", f"## Ledgers\n\n{ledger}\n\n## Tides\n\n{tides}")
     wait_until_indexed(server)
-    answer = knowledge(server, "when are spring tides", prefix="tides/")
+    answer = knowledge(server, "lunar cycle and the highest water", prefix="tides/")
     assert of(answer, "tides/among.md") == pytest.approx(of(answer, "tides/alone.md"), abs=0.1)
-    assert of(answer, "tides/alone.md") > 0.8
+    assert of(answer, "tides/alone.md") > 0.3, "near in meaning, though no word is the same"
 
 
 def test_over_rest(server: Server) -> None:
