@@ -214,6 +214,27 @@ def test_settings_of_this_folder_go_along(cli: Commands, tmp_path: Path) -> None
     )
 
 
+def test_a_relative_data_folder_is_made_absolute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path / "project")
+    entry = Commands(Path("data")).json("connect", "claude-desktop")["entry"]
+    assert entry["args"] == ["--data", str(tmp_path / "project" / "data"), "stdio"]
+
+
+def test_what_uvx_runs_from_its_cache_is_started_by_uvx(
+    cli: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its environment may be removed any time."""
+    uvx = tmp_path / "uvx"
+    uvx.write_text("#!/bin/sh\n")
+    uvx.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "uv" / "archive-v0" / "x"))
+    entry = cli.json("connect", "claude-desktop")["entry"]
+    assert (entry["command"], entry["args"][0]) == (str(uvx), "zibaldone")
+
+
 def test_a_password_of_the_store_is_not_written(cli: Commands) -> None:
     for store in ("postgresql://me:secret@db/kb", "postgresql://db/kb?user=me&password=secret"):
         result = cli("--store", store, "connect", "cursor", "--stdio", "--write")

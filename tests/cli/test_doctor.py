@@ -18,6 +18,7 @@ import zibaldone
 from tests.drivers.commands import Commands
 from tests.drivers.rerank_server import RerankServer
 from tests.drivers.server import COMMAND, Server, clean_environment, free_port
+from tests.embed.built_in import needs
 from zibaldone.cli.doctor_surroundings import extras
 
 
@@ -216,6 +217,17 @@ def test_the_embedder_is_named_or_what_it_lacks(
     assert only(found, "embedder")[0] == "fail"
     assert "embedding_url" in only(found, "embedder")[1]
     assert only(found, "database")[0] == "ok"
+
+
+@needs("minilm")
+def test_the_model_that_auto_takes_is_named(
+    cli: Commands, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ZIBALDONE_EMBEDDER", "auto")
+    status, text = only(findings(cli)[1], "embedder")
+    assert status == "ok"
+    assert text.startswith("all-MiniLM-L6-v2")
+    assert text.endswith("(chosen by auto)")
 
 
 def test_the_reranker_is_asked_once_a_run(

@@ -58,6 +58,7 @@ def test_on_a_terminal_lines_are_wrapped_and_words_are_marked(kept: Path) -> Non
 def test_no_color_where_it_is_not_wanted(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\x1b" not in on_terminal(kept, NO_COLOR="1")
     assert "\x1b" not in on_terminal(kept, "--color", "never")
+    assert "\x1b" not in on_terminal(kept, TERM="dumb")
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b[33m" in Commands(kept).ok("search", "rollback", "--color", "always")
 

@@ -165,6 +165,10 @@ def test_it_serves_over_http_and_stdio_and_says_that_there_is_no_model(
         ):
             assert "backups.md" in found.text
     assert "zibaldone model install" in server.log()
+    for_people = {**environment, "ZIBALDONE_LOG_FORMAT": "text"}
+    with Server(installed.data, command=command, environment=for_people) as server:
+        pass
+    assert re.search(r"^  Model +none: .+ zibaldone model install$", server.log(), re.MULTILINE)
 
     entry = installed.json("--data", str(installed.data), "connect", "claude-desktop")["entry"]
     initialize, answer = _talk(installed, entry, [INITIALIZE, _search("database")])

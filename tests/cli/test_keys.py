@@ -91,3 +91,12 @@ def test_on_a_terminal_you_are_asked(data: Path) -> None:
             terminal.press(f"{answer}\n")
             assert terminal.end() == code
         assert len(cli.json("key", "list")["keys"]) == left
+
+
+@pytest.mark.engine("sqlite", reason="it is about the terminal")
+def test_you_are_asked_about_the_last_key_only(data: Path) -> None:
+    first, _ = create_key(data), create_key(data)
+    with Terminal("key", "delete", first.key_id, data=data) as terminal:
+        assert terminal.end() == 0
+        assert "[y/N]" not in terminal.shown
+    assert len(Commands(data).json("key", "list")["keys"]) == 1

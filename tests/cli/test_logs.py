@@ -134,6 +134,21 @@ def test_a_log_that_is_no_terminal_can_be_text_but_has_no_colour(tmp_path: Path)
 
 
 @pytest.mark.engine("sqlite", reason="it is about the log")
+def test_the_start_has_an_address_that_works_here_and_counts_keys_that_are_valid(
+    data: Path,
+) -> None:
+    keys = [create_key(data), create_key(data)]
+    assert run_cli("key", "revoke", keys[0].key_id, data=data).returncode == 0
+    arguments, environment = ("--host", "0.0.0.0"), {"ZIBALDONE_LOG_FORMAT": "text"}
+    with Server(data, arguments=arguments, environment=environment) as server:
+        assert server.client.get("/live").status_code == 200
+    rows = dict(re.findall(r"^  (\w+) +(.+)$", server.log(), re.MULTILINE))
+    assert rows["Address"] == f"http://127.0.0.1:{server.port}/mcp"
+    assert rows["Keys"] == "1 key; every call needs one"
+    assert rows["Model"] == "none: found by keyword only, not by meaning", "as it was set"
+
+
+@pytest.mark.engine("sqlite", reason="it is about the log")
 def test_there_is_no_line_for_each_indexed_document(data: Path) -> None:
     with Server(data, environment=HASHED) as server:
         for number in range(40):

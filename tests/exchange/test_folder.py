@@ -139,6 +139,8 @@ def test_html_pdf_and_docx_become_text(cli: Commands, tmp_path: Path) -> None:
     word = docx.Document()
     word.add_paragraph("typed words")
     word.save(str(folder / "letter.docx"))
+    cli.ok("import", str(folder / "paper.pdf"), "--prefix", "alone")
+    assert cli.ok("get", "alone/paper.pdf") == "printed words"
     cli.ok("import", str(folder))
     assert cli.ok("get", "page.html") == "# Hello\n\nworld"
     assert cli.ok("get", "paper.pdf") == "printed words"
@@ -269,6 +271,16 @@ def test_ignore_files_and_built_in_patterns(cli: Commands, tmp_path: Path) -> No
     assert (everything["created"], everything["ignored"]) == (7, 0)
 
 
+def test_zibaldoneignore_alone_and_against_gitignore(cli: Commands, tmp_path: Path) -> None:
+    write_files(tmp_path / "alone", "kept.md", "secret.md")
+    (tmp_path / "alone" / ".zibaldoneignore").write_text("secret.md\n")
+    write_files(tmp_path / "both", "built.md", "draft.md")
+    (tmp_path / "both" / ".gitignore").write_text("built.md\n")
+    (tmp_path / "both" / ".zibaldoneignore").write_text("!built.md\ndraft.md\n")
+    cli.ok("import", str(tmp_path / "alone"), str(tmp_path / "both"))
+    assert cli.ids() == ["built.md", "kept.md"]
+
+
 def test_include_and_exclude(cli: Commands, tmp_path: Path) -> None:
     folder = tmp_path / "files"
     write_files(
@@ -329,6 +341,9 @@ def test_front_matter_becomes_title_tags_and_metadata(cli: Commands, tmp_path: P
     assert counts(cli.json("import", str(file))) == (0, 1, 0, 0, 0)
     metadata = {"date": "2026-01-02", "aliases": ["rollout"], "stage": "beta"}
     assert labels(cli.json("get", "deploy.md")) == ("Deploying: the guide", ["ops"], metadata)
+    (tmp_path / "one.md").write_text("---\ntag: alone\nmodified: 2026-02-03\n---\n# One\n")
+    cli.ok("import", str(tmp_path / "one.md"))
+    assert labels(cli.json("get", "one.md")) == ("One", ["alone"], {"modified": "2026-02-03"})
 
 
 def test_what_was_added_here_stays_beside_the_front_matter(cli: Commands, tmp_path: Path) -> None:

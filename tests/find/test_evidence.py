@@ -49,6 +49,24 @@ def test_several_good_passages_are_more_than_one_stray_one(ask: Caller) -> None:
     assert max(scores) <= 1.0
 
 
+def test_a_second_passage_counts_only_if_it_is_good_itself(ask: Caller) -> None:
+    add(ask, "stray", chapters("A sextant was seen. ", "", STRAY, "", ""))
+    add(ask, "about", chapters("", ABOUT, "", ABOUT, ABOUT))
+    for number in range(8):
+        add(ask, f"weak/{number}", chapters(f"A sextant was sold, number{number}. ", "", ""))
+    found = hits(ask, "how to calibrate the mirrors of a sextant")
+    assert [path for path, _ in found[:2]] == ["about", "stray"]
+
+
+def test_a_title_that_names_the_subject_outweighs_a_word_more_in_the_text(ask: Caller) -> None:
+    add(ask, "other", chapters("", STRAY + STRAY, ""), title="Odds and ends")
+    add(ask, "named", chapters("", ABOUT, ""), title="Calibrate your sextant mirrors")
+    for number in range(8):
+        add(ask, f"weak/{number}", chapters(f"A sextant was sold, number{number}. ", "", ""))
+    found = hits(ask, "how to calibrate the mirrors of a sextant")
+    assert [path for path, _ in found[:2]] == ["named", "other"]
+
+
 def test_two_chunks_of_a_short_document_are_one_passage(ask: Caller) -> None:
     add(ask, "one", chapters(STRAY))
     add(ask, "two", chapters(ABOUT, ABOUT))

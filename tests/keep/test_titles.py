@@ -38,6 +38,7 @@ TEXTS = {
     "intro\n\n## Setup\n": "Setup",
     "Walrus facts\n============\n": "Walrus facts",
     "---\nauthor: me\n---\n\nNotes on *tides*\n\nmore": "Notes on tides",
+    "---\ntitle: Of the front\n---\n# Of the text\n": "Of the front",
     "- **Buy** [milk](shop.md) and `eggs`\n- more": "Buy milk and eggs",
     "> 1. quoted": "quoted",
     "```\n# code\n```\nAfter the code": "After the code",

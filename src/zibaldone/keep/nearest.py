@@ -9,6 +9,7 @@ from zibaldone.errors import NotFound
 from zibaldone.limits import NEAR_PATHS_LOOKED_AT, NEAR_PATHS_MAX
 from zibaldone.model.query import Filter
 from zibaldone.store.port import Reader
+from zibaldone.text.links import names_of
 from zibaldone.text.query import parse_query
 from zibaldone.text.words import fold_case, lexemes
 
@@ -41,7 +42,11 @@ def _candidates(reader: Reader, missing: str) -> Iterator[str]:
     for kept in sorted(lengths, reverse=True):
         for head in reader.documents.heads(start + name[:kept], limit=NEAR_PATHS_LOOKED_AT):
             yield head.document_id
-    if folder:  # the name may be right and the folder wrong
+    # The name may be right and the folder wrong,
+    named = reader.links.with_names(names_of(missing, ""), limit=NEAR_PATHS_LOOKED_AT)
+    for documents in named.values():
+        yield from (document.document_id for document in documents)
+    if folder:  # or both nearly right.
         for head in reader.documents.heads(folder[: len(folder) // 2], limit=NEAR_PATHS_LOOKED_AT):
             yield head.document_id
     stem = name.partition(".")[0]

@@ -23,6 +23,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             "README.md",
         ):
             running.create(path, f"# {path}\n\ntext")
+        running.create("teams/plans/q3.md", "Nothing here has a word of its path.")
         for number in range(120):
             running.create(f"many/item-{number:03}", "text")
         running.create("long.md", LONG)
@@ -39,6 +40,7 @@ class TestUnknownArguments:
         ("tool", "arguments", "field", "meant"),
         [
             ("get_document", {"pth": "a"}, "pth", "path"),
+            ("get_document", {"PATH": "a"}, "PATH", "path"),
             ("get_document", {"path": "a", "fromchar": 5}, "fromchar", "from_char"),
             ("search_knowledge", {"query": "a", "Limits": 5}, "Limits", "limit"),
             (
@@ -58,6 +60,12 @@ class TestUnknownArguments:
         assert f"did you mean '{meant}'?" in problems[field]
         assert meant in error["details"]["valid"]
         assert "count" not in error["details"]["valid"]
+
+    def test_inside_an_object_its_own_names_are_listed(self, mcp: Mcp) -> None:
+        edit = {"old_str": "a", "new_str": "b", "path": "a"}
+        error = mcp.failure("patch_document", path="a", replacements=[edit])
+        assert error["details"]["field"] == "replacements.0.path"
+        assert error["details"]["valid"] == ["old_str", "new_str", "replace_all"]
 
     def test_what_is_like_none_is_only_told_which_there_are(self, mcp: Mcp) -> None:
         error = mcp.failure("list_documents", xyzzy=1)
@@ -106,6 +114,7 @@ class TestMissingDocuments:
             ("handbook/deploy-checklist", "handbook/deploy-checklist.md"),
             ("handbook/Onboarding.md", "handbook/onboarding.md"),
             ("handbooks/onboarding.md", "handbook/onboarding.md"),
+            ("team/plans/q3.md", "teams/plans/q3.md"),
             ("incident-report.md", "archive/2025/incident-report.md"),
             ("readme.md", "README.md"),
             ("many/item-1190", "many/item-119"),

@@ -86,6 +86,12 @@ def test_a_renamed_document_resolves_its_links_from_its_new_folder(desk: Mcp) ->
     assert out(desk, "r/two/a") == [("r/two/b", "r/two/b")]
 
 
+def test_a_document_is_not_among_its_own_backlinks(desk: Mcp) -> None:
+    desk.call("upload_document", path="self/a.md", content="See [above](a.md) and [[a]].")
+    assert out(desk, "self/a.md")[0] == ("self/a.md", "self/a.md")
+    assert back(desk, "self/a.md") == []
+
+
 def test_missing_documents_have_none(desk: Mcp) -> None:
     assert desk.failure("document_links", path="never/there")["code"] == "NOT_FOUND"
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.drivers.mcp import Mcp
 from tests.drivers.rag import HASHED, rag, wait_until_indexed
+from tests.drivers.runtimes import Caller, opened
 from tests.drivers.server import Server
 
 PATHS = [f"log/{number}" for number in range(6)]
@@ -128,6 +130,22 @@ def test_searches_filter_by_it(server: Server) -> None:
 def test_the_newest_of_the_matches_first(server: Server) -> None:
     answer = Mcp(server.client).call("search_knowledge", query="sextant", sort="recent", limit=3)
     assert [hit["document_id"] for hit in answer["results"]] == ["log/1", "log/5", "log/4"]
+
+
+def test_newer_ones_that_match_poorly_are_left_out_where_good_ones_are(data: Path) -> None:
+    with opened(data) as runtime:
+        ask = Caller(runtime)
+        for path, content in (
+            ("good/older", "To clean a sextant, wipe its mirrors with linen."),
+            ("good/newer", "Linen wipes the mirrors of a sextant and is clean."),
+            ("poor", "The sails were made of linen."),
+        ):
+            ask("upload_document", path=path, content=content)
+        answer = ask("search_knowledge", query="clean sextant mirrors linen", sort="recent")
+        assert [hit["document_id"] for hit in answer["results"]] == ["good/newer", "good/older"]
+        answer = ask("search_knowledge", query="linen hats ties coats shoes", sort="recent")
+        assert answer["weak"] is True
+        assert answer["results"][0]["document_id"] == "poor", "nothing is good: the newest of all"
 
 
 def test_over_rest(server: Server) -> None:

@@ -155,6 +155,17 @@ def test_relevance_does_not_depend_on_what_else_is_found(server: Server) -> None
     assert alone["weak"] is True
 
 
+def test_the_best_passage_of_a_document_tells_its_relevance(server: Server) -> None:
+    tides = "Spring tides come at new and full moon, when sun and moon pull in one line."
+    ledger = "The moon was not mentioned in the ledgers of the harbour office. " * 25
+    server.create("tides/alone.md", f"## Tides\n\n{tides}")
+    server.create("tides/among.md", f"## Ledgers\n\n{ledger}\n\n## Tides\n\n{tides}")
+    wait_until_indexed(server)
+    answer = knowledge(server, "lunar cycle and the highest water", prefix="tides/")
+    assert of(answer, "tides/among.md") == pytest.approx(of(answer, "tides/alone.md"), abs=0.1)
+    assert of(answer, "tides/alone.md") > 0.3, "near in meaning, though no word is the same"
+
+
 def test_over_rest(server: Server) -> None:
     answer = server.client.get("/search", params={"query": STRANGE[0]}).json()
     assert answer["weak"] is True

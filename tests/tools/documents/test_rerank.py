@@ -29,7 +29,7 @@ def reranker(monkeypatch: pytest.MonkeyPatch) -> Iterator[RerankServer]:
 
 @pytest.fixture
 def ask(data: Path, reranker: RerankServer) -> Iterator[Caller]:
-    flags = {"rerank_seconds_max": "0.5", "rerank_candidates_max": "5"}
+    flags = {"rerank_seconds_max": "30", "rerank_candidates_max": "5"}
     with opened(data, reranker=reranker.url, **flags) as runtime:
         yield filled(Caller(runtime))
 
@@ -72,6 +72,20 @@ def test_what_it_is_sent_is_bounded(ask: Caller, reranker: RerankServer) -> None
     (asked,) = reranker.asked
     assert all(len(text) <= RERANK_TEXT_CHARS_MAX for text in asked.texts)
     assert len(asked.body["query"]) <= RERANK_TEXT_CHARS_MAX
+
+
+def test_it_reads_the_best_passage_below_its_title_and_heading(
+    ask: Caller, reranker: RerankServer
+) -> None:
+    filler = "Nothing of note happened in the harbour that morning. " * 20
+    content = f"## Harbour\n\nFoxes. {filler}\n\n## Dens\n\nFoxes sleep where foxes do. {filler}"
+    for path, title in (("long/a", "Animals"), ("long/b", "Birds")):
+        ask("upload_document", path=path, title=title, content=content)
+    ask("search_knowledge", query=QUESTION, prefix="long/")
+    (asked,) = reranker.asked
+    (text,) = (text for text in asked.texts if text.startswith("Animals"))
+    assert text.startswith("Animals\nDens\n")
+    assert "Foxes sleep where foxes do" in text
 
 
 def test_what_holds_a_quotation_stays_first(ask: Caller, reranker: RerankServer) -> None:
