@@ -44,7 +44,7 @@ def test_in_a_few_chunks_a_word_that_is_nowhere_weighs_no_more_than_the_rarest()
 
 def test_each_form_of_a_word_weighs_like_its_most_common_one() -> None:
     """With its accent it is rarer than without; a chunk that has both has said it once."""
-    both = highest("caf\u00e9", 1_000, cafe=30, **{"caf\u00e9": 2})
+    both = highest("caf\u00e9", 1_000, cafe=30, café=2)
     assert both == pytest.approx(2 * highest("cafe", 1_000, cafe=30))
 
 

@@ -269,6 +269,16 @@ def test_the_cost_is_that_of_the_key_that_wrote(tmp_path: Path) -> None:
         )
         assert refused["code"] == "BUDGET_EXCEEDED"
         Mcp(server.client, "/mcp-consult", headers=bob.headers).call("chat_with_reviewer", **chat)
+        # What is more than the budget of any day waits for none.
+        Mcp(server.client, "/mcp-memory", headers=bob.headers).call(
+            "add_memory", name="n", episode_body="word " * 5_000, uuid="long"
+        )
+        while (job := jobs_of(jobs, "memory/main/long")[0])["state"] in ("queued", "running"):
+            assert not job["error"], job
+            assert time.monotonic() < deadline_s, job
+            time.sleep(0.05)
+        assert job["state"] == "parked"
+        assert "BUDGET_EXCEEDED" in job["error"]
 
 
 @pytest.mark.engine("sqlite", reason="no store is opened")
