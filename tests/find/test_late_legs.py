@@ -76,6 +76,16 @@ def test_without_quotations_their_words_remain(
     assert "Quotations could not be looked for in time" in answer["note"]
 
 
+@pytest.mark.parametrize(("tool", "more"), BOTH_LEGS)
+def test_quotations_in_what_is_near_that_are_not_looked_for_in_time_are_named(
+    ask: Caller, data: Path, monkeypatch: pytest.MonkeyPatch, tool: str, more: dict[str, Any]
+) -> None:
+    make_endless(monkeypatch, data, "lexical", "matching", from_call=2)
+    answer = ask(tool, query='where is the "red fox" asleep', **more)
+    assert len(answer["results"]) == 5
+    assert answer["left_out"] == ["quotations"]
+
+
 @pytest.mark.parametrize(("tool", "more"), [*BOTH_LEGS, BY_WORDS])
 def test_where_rare_words_cannot_be_told_the_first_ones_of_a_long_question_count(
     ask: Caller, data: Path, monkeypatch: pytest.MonkeyPatch, tool: str, more: dict[str, Any]

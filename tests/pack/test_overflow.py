@@ -284,6 +284,19 @@ def test_more_files_than_a_store_holds_are_refused() -> None:
     run(work())
 
 
+def test_more_text_than_a_store_holds_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zibaldone.pack.file_index.OVERFLOW_TEXT_CHARS_MAX", 250)
+
+    async def work() -> None:
+        async with index_of(FILES[:1]) as index:
+            assert len(index.files) == 1
+        with pytest.raises(LimitExceeded, match="Name fewer or smaller folders"):
+            async with index_of(FILES[:2]):
+                pass
+
+    run(work())
+
+
 def test_the_second_call_on_ten_thousand_files_embeds_nothing() -> None:
     files = [file(f"f/{number}.py", f"def f{number}():\n    pass\n") for number in range(10_000)]
     cache, embedder = VectorCache(), Quick(8)

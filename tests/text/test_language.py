@@ -74,6 +74,14 @@ class TestLanguage:
         assert told(f"{german} the with from this which these") == ""
         assert told(f"{german} the with from") == "de"
 
+    @pytest.mark.parametrize(
+        ("language", "word"), [("ar", "كتاب"), ("hi", "किताब"), ("ru", "город")]
+    )
+    def test_a_script_of_several_languages_is_taken_for_the_usual_one(
+        self, language: str, word: str
+    ) -> None:
+        assert told(word) == language
+
     def test_a_text_that_is_half_in_an_unspaced_script_has_none(self) -> None:
         assert told("und nicht auch wird durch") == "de"
         assert told("und nicht auch wird durch 東京 大学 京都 大阪") == ""
