@@ -111,6 +111,32 @@ def test_finds_the_file_and_the_lines(embedder: Hashed | None) -> None:
     run(work())
 
 
+class Trusted(Hashed):
+    """Knows a language by so much."""
+
+    def __init__(self, trust: float) -> None:
+        super().__init__()
+        self._trust = trust
+
+    def language_trust(self, text: str) -> float:
+        del text
+        return self._trust
+
+
+def test_a_model_that_knows_the_language_less_decides_less() -> None:
+    async def scores(embedder: Hashed | None) -> dict[str, float]:
+        async with index_of(FILES, embedder) as index:
+            return {hit.path: hit.score for hit in await index.search("http client cookies", 5)}
+
+    async def work() -> None:
+        by_words = await scores(None)
+        little, much = await scores(Trusted(0.001)), await scores(Trusted(1.0))
+        assert {path: little[path] for path in by_words} == pytest.approx(by_words, abs=0.01)
+        assert {path: much[path] for path in by_words} != pytest.approx(by_words, abs=0.05)
+
+    run(work())
+
+
 def test_takes_the_files_that_a_pack_left_over(tmp_path: Path) -> None:
     source = tmp_path / "a.py"
     source.write_text("def alpha():\n    pass\n")
