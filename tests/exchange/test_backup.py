@@ -76,3 +76,20 @@ def test_a_copy_that_is_not_what_was_read_is_refused(
                 asyncio.run(copying)
     finally:
         copy.close()
+
+
+def test_keys_that_were_given_once_are_not_given_again(kept: Kept, tmp_path: Path) -> None:
+    kept.create("a", "text")
+    kept.create("b", "more text")
+    kept.delete("b")  # and with it the chunk with the highest key
+    copy = open_store(str(tmp_path / "copy"), kept.limits, for_transfer=True)
+    try:
+        asyncio.run(copy_tables(kept.store, copy, lambda _: None))
+        before, after = (
+            Kept(store, kept.limits).upkeep(lambda work: work.transfer.sequences())
+            for store in (kept.store, copy)
+        )
+    finally:
+        copy.close()
+    assert all(after[name] >= last for name, last in before.items())
+    assert before["chunks"] == 2
