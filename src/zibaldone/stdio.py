@@ -70,7 +70,7 @@ class StdioServer:
         try:
             value = parse_body(line)
             if isinstance(value, list):
-                await self._start(self._answer_batch(value, self._version))
+                await self._start(self._answer_batch(value, self._version, len(line)))
                 return
             message = parse_message(value)
             if not message.is_request:
@@ -120,8 +120,8 @@ class StdioServer:
         envelope, _ = await dispatch(Request(message, version, self._surface, call))
         self._write(envelope)
 
-    async def _answer_batch(self, values: list[Any], version: Version) -> None:
-        call = Call(self._runtime, self._principal, "stdio-batch")
+    async def _answer_batch(self, values: list[Any], version: Version, request_bytes: int) -> None:
+        call = Call(self._runtime, self._principal, "stdio-batch", request_bytes=request_bytes)
         try:
             envelopes = await dispatch_batch(values, version, self._surface, call)
         except ProtocolError as error:

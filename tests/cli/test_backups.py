@@ -26,6 +26,7 @@ DOCUMENTS = (
     " FROM documents ORDER BY document_id"
 )
 REVISIONS = "SELECT document_key, revision, written_at_us, operation, body FROM revisions"
+WORKERS = "SELECT 1 FROM index_workers"
 
 
 class Writing(threading.Thread):
@@ -73,6 +74,7 @@ def test_of_one_moment_while_a_server_writes(data: Path, tmp_path: Path) -> None
         assert writing.reached.wait(30)
         before = writing.written
         made = Commands(data).json("backup", str(file))
+        assert backend_of(data).query(WORKERS)
         until_s = time.monotonic() + 30
         while writing.written == before and time.monotonic() < until_s:
             time.sleep(0.01)
@@ -107,6 +109,7 @@ def test_of_one_moment_while_a_server_writes(data: Path, tmp_path: Path) -> None
     assert counts["documents"] + counts["deleted_documents"] == len(documents)
     assert counts["deleted_documents"] == 1
     assert counts["vectors"] >= 1
+    assert theirs.query(WORKERS) == [], "no process of the place that it was made in"
     assert theirs.broken_invariants() == {}
     assert cli.json("doctor", "--thorough")["ok"] is True
     assert cli.json("search", "giraffe")["results"][0]["document_id"] == "found"

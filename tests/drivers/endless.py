@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +22,19 @@ _PARTS: dict[str, dict[str, type]] = {
 }
 
 
-def make_endless(monkeypatch: pytest.MonkeyPatch, data: Path, part: str, method: str) -> None:
+def make_endless(
+    monkeypatch: pytest.MonkeyPatch, data: Path, part: str, method: str, *, from_call: int = 1
+) -> None:
     """The engine of this data folder works on it until it is interrupted."""
     engine = engine_of(data)
+    real = getattr(_PARTS[engine][part], method)
+    calls = count(1)
 
-    def endless(self: Any, *_: Any, **__: Any) -> None:
+    def endless(self: Any, *given: Any, **named: Any) -> Any:
+        if next(calls) < from_call:
+            return real(self, *given, **named)
         if engine == "postgres":
-            self._transaction.execute(_ENDLESS)
-        else:
-            self._raw.execute(_ENDLESS).fetchall()
+            return self._transaction.execute(_ENDLESS)
+        return self._raw.execute(_ENDLESS).fetchall()
 
     monkeypatch.setattr(_PARTS[engine][part], method, endless)

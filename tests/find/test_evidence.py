@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from tests.drivers.runtimes import Caller, opened
-from zibaldone.find.evidence import asked_terms, title_share
+from zibaldone.find.evidence import asked_terms, document_score, title_share
+from zibaldone.model.chunk import ChunkView
 from zibaldone.text.query import parse_query
 
 FILLER = "The harbour was quiet that morning and nothing of note happened anywhere. " * 12
@@ -73,6 +76,13 @@ def test_two_chunks_of_a_short_document_are_one_passage(ask: Caller) -> None:
     for number in range(8):
         add(ask, f"weak/{number}", chapters(f"A sextant was sold, number{number}. "))
     assert hits(ask, "how to calibrate the mirrors of a sextant")[0][0] == "one"
+
+
+def test_a_second_passage_that_is_weak_says_nothing() -> None:
+    chunks = [cast("ChunkView", SimpleNamespace(chunk_index=index, title="")) for index in range(4)]
+    alone = document_score(0.9, 0.0, chunks[3:], [])
+    assert document_score(0.9, 0.1, chunks[2:], []) == alone == 0.9
+    assert document_score(0.9, 0.8, chunks[2:], []) > alone
 
 
 def test_the_share_of_the_words_that_a_title_names_counts() -> None:

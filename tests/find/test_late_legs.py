@@ -11,6 +11,7 @@ import pytest
 
 from tests.drivers.endless import make_endless
 from tests.drivers.runtimes import Caller, opened
+from zibaldone.limits import QUERY_TERMS_MAX
 from zibaldone.tools.spec import Runtime
 
 HYBRID = [("rag.search_hybrid", {"mode": mode}) for mode in ("fuse", "convex")]
@@ -73,6 +74,27 @@ def test_without_quotations_their_words_remain(
     assert len(answer["results"]) == 5
     assert answer["left_out"] == ["quotations"]
     assert "Quotations could not be looked for in time" in answer["note"]
+
+
+@pytest.mark.parametrize(("tool", "more"), BOTH_LEGS)
+def test_quotations_in_what_is_near_that_are_not_looked_for_in_time_are_named(
+    ask: Caller, data: Path, monkeypatch: pytest.MonkeyPatch, tool: str, more: dict[str, Any]
+) -> None:
+    make_endless(monkeypatch, data, "lexical", "matching", from_call=2)
+    answer = ask(tool, query='where is the "red fox" asleep', **more)
+    assert len(answer["results"]) == 5
+    assert answer["left_out"] == ["quotations"]
+
+
+@pytest.mark.parametrize(("tool", "more"), [*BOTH_LEGS, BY_WORDS])
+def test_where_rare_words_cannot_be_told_the_first_ones_of_a_long_question_count(
+    ask: Caller, data: Path, monkeypatch: pytest.MonkeyPatch, tool: str, more: dict[str, Any]
+) -> None:
+    make_endless(monkeypatch, data, "lexical", "chunk_counts")
+    rest = " ".join(f"w{number}" for number in range(QUERY_TERMS_MAX + 5))
+    answer = ask(tool, query=f"red fox {rest}", **more)
+    assert len(answer["results"]) == 5
+    assert "left_out" not in answer
 
 
 @pytest.mark.parametrize(("tool", "more"), BOTH_LEGS)

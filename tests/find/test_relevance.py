@@ -42,6 +42,12 @@ def test_in_a_few_chunks_a_word_that_is_nowhere_weighs_no_more_than_the_rarest()
     assert highest("zebra unicorn", 1, zebra=1) == pytest.approx(2 * one)
 
 
+def test_each_form_of_a_word_weighs_like_its_most_common_one() -> None:
+    """With its accent it is rarer than without; a chunk that has both has said it once."""
+    both = highest("caf\u00e9", 1_000, cafe=30, café=2)
+    assert both == pytest.approx(2 * highest("cafe", 1_000, cafe=30))
+
+
 def test_demands_and_beginnings_of_words_add_nothing() -> None:
     assert highest('"red fox"', 100, red=1, fox=1) == 0.0
     assert highest("zeb* lion", 100, lion=2) == highest("lion", 100, lion=2)
@@ -70,6 +76,29 @@ def test_a_leg_that_is_missing_leaves_it_to_the_other() -> None:
     assert Measure(None, MINILM).of(0.7, None).value > 0.8
     assert Measure(None, MINILM).of(0.1, None).value < 0.1
     assert Measure(None).of(None, None).value < 1e-6
+
+
+def test_where_words_can_add_nothing_it_is_told_whether_they_were_found() -> None:
+    assert Measure(0.0).of(None, 3.0).words == 1.0
+    assert Measure(0.0).of(None, 0.0).words == 0.0
+    assert Measure(0.0).of(None, None).words == 0.0
+
+
+def test_a_model_that_knows_the_language_less_is_believed_less() -> None:
+    believed, halfway, not_at_all = (
+        Measure(10.0, MINILM, trust).of(0.8, 1.0).value for trust in (1.0, 0.5, 0.0)
+    )
+    assert believed > halfway > not_at_all == Measure(10.0).of(None, 1.0).value
+
+
+def test_without_the_words_asked_for_a_coarse_model_is_believed_less() -> None:
+    coarse = CALIBRATIONS["wordllama-l2-supercat-256"]
+    for cosine in (0.4, 0.6, 0.8):
+        by_cosine = Measure(None, coarse).of(cosine, None).value
+        assert Measure(10.0, coarse).of(cosine, 0.0).value < by_cosine
+        assert Measure(10.0, MINILM).of(cosine, 0.0).value == pytest.approx(
+            Measure(None, MINILM).of(cosine, None).value
+        )
 
 
 def test_a_model_that_was_not_fitted_is_asked_only_where_words_say_nothing() -> None:

@@ -82,3 +82,24 @@ def test_a_model_that_knows_the_language_less_decides_less() -> None:
 
     assert share_by(0.5) == pytest.approx(share_by(1.0) / 2)
     assert vector_share(reader, found, None) == 0.0
+
+
+def test_what_either_leg_found_tells_whether_it_is_about_code() -> None:
+    class Chunks:
+        def __init__(self, *texts: str) -> None:
+            self._texts = texts
+
+        def views(self, keys: set[int]) -> dict[int, object]:
+            return {key: SimpleNamespace(text=self._texts[key]) for key in keys}
+
+    code = inspect.getsource(chunk.cut)
+    meaning = Meaning("model", np.zeros((1, 2), np.float32))
+    found = Candidates([(0, 3.0)], [(1, 0.5)], similarities={0: 0.5})
+
+    def share_of_texts(*texts: str) -> float:
+        return vector_share(cast("Reader", SimpleNamespace(chunks=Chunks(*texts))), found, meaning)
+
+    neither = share_of_texts(PROSE, PROSE)
+    assert share_of_texts(code, PROSE) > neither
+    assert share_of_texts(PROSE, code) > neither
+    assert share_of_texts(code, code) > share_of_texts(PROSE, code)

@@ -8,6 +8,7 @@ import time
 from types import SimpleNamespace
 from typing import Any, cast
 
+import orjson
 import pytest
 
 from tests.drivers.mcp import JSON, SSE, frame_of
@@ -21,7 +22,7 @@ from zibaldone.protocol.surface import Surface
 from zibaldone.protocol.versions import VERSIONS
 from zibaldone.tools.catalogue import Catalogue
 from zibaldone.tools.profiles import Profile
-from zibaldone.tools.spec import Call, Runtime
+from zibaldone.tools.spec import AnyTool, Arguments, Call, Runtime, ToolSpec
 
 _BYTES_MAX = Limits().batch_response_bytes_max + (BATCH_MESSAGES_MAX + 1) * BATCH_SMALL_ANSWER_BYTES
 _VERSION = {"mcp-protocol-version": "2025-03-26"}
@@ -75,6 +76,30 @@ def test_a_batch_has_the_time_of_one_call(data: Any) -> None:
         assert time.perf_counter() - started_s < 20
     texts = [envelope["result"]["content"][0]["text"] for envelope in answer.json()]
     assert [json.loads(text)["code"] for text in texts] == ["DEADLINE_EXCEEDED"] * 3
+
+
+class _Nothing(Arguments):
+    """Of a tool that takes no arguments."""
+
+
+def test_the_messages_of_a_batch_share_one_deadline() -> None:
+    """Each is done in time, and all of them together are not."""
+
+    async def wait(call: Call, given: _Nothing) -> dict[str, str]:
+        del call, given
+        await asyncio.sleep(0.1)
+        return {}
+
+    tool: AnyTool = ToolSpec(
+        "wait", "Wait", "Waits.", arguments=_Nothing, result=dict, effect="read", handler=wait
+    )
+    surface = Surface(Profile("mcp", "/mcp", ("wait",)), Catalogue((tool,)))
+    runtime = SimpleNamespace(limits=Limits(tool_seconds_max=0.4))
+    call = Call(cast("Runtime", runtime), LOCAL)
+    batch = _calls("wait", *[{}] * 6)
+    answers = asyncio.run(dispatch_batch(batch, VERSIONS["2025-03-26"], surface, call))
+    last = json.loads(orjson.dumps(answers))[-1]["result"]["content"][0]["text"]
+    assert json.loads(last)["code"] == "DEADLINE_EXCEEDED"
 
 
 def test_writes_are_answered_though_there_is_no_room(server: Server) -> None:

@@ -12,15 +12,15 @@ from tests.hostile.peers import Bystander
 _LINES = 19_998
 
 
-def _body(side: str) -> str:
+def body(side: str) -> str:
     """Even lines cycle through 52 values, odd ones are only on this side."""
     letters = string.ascii_letters
     return "\n".join(letters[n // 2 % 52] if n % 2 == 0 else f"{side}{n}" for n in range(_LINES))
 
 
 def test_slow_differences_leave_readers_for_others(server: Server) -> None:
-    server.create("cycled", _body("a"))
-    server.client.put("/documents/cycled", json={"content": _body("b")}).raise_for_status()
+    server.create("cycled", body("a"))
+    server.client.put("/documents/cycled", json={"content": body("b")}).raise_for_status()
 
     def diff(_: int) -> int:
         path = "/documents/cycled/revisions/diff?older=1&newer=2"

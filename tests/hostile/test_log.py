@@ -10,7 +10,7 @@ import pytest
 from tests.drivers.keys import create_key
 from tests.drivers.mcp import JSON, SSE, Mcp
 from tests.drivers.server import Server
-from zibaldone.cli.logs import JsonLines
+from zibaldone.cli.logs import JsonLines, TextLines
 from zibaldone.limits import LOG_LINE_CHARS_MAX
 
 
@@ -29,6 +29,22 @@ def test_refused_calls_with_long_paths(data: Path, accept: str) -> None:
         assert len(lines) < 6 * 4_000
 
 
-def test_any_message_is_cut() -> None:
+FORMATS = [JsonLines(), TextLines(has_color=False)]
+
+
+@pytest.mark.parametrize("lines", FORMATS, ids=["json", "text"])
+def test_any_message_is_cut(lines: logging.Formatter) -> None:
     record = logging.LogRecord("x", logging.INFO, "", 0, "m" * 1_000_000, None, None)
-    assert len(JsonLines().format(record)) < LOG_LINE_CHARS_MAX + 500
+    assert len(lines.format(record)) < LOG_LINE_CHARS_MAX + 500
+
+
+@pytest.mark.parametrize("lines", FORMATS, ids=["json", "text"])
+def test_any_traceback_is_cut(lines: logging.Formatter) -> None:
+    """Its end stays: it says what happened."""
+    problem = ValueError("m" * 1_000_000 + " in the end")
+    found = (ValueError, problem, None)
+    record = logging.LogRecord("x", logging.ERROR, "", 0, "failed", None, found)
+    written = lines.format(record)
+    assert len(written) < LOG_LINE_CHARS_MAX + 500
+    assert "ValueError" in written
+    assert "in the end" in written

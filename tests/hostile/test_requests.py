@@ -83,3 +83,17 @@ def test_a_tool_that_takes_a_text_takes_a_long_one(shared_server: Server) -> Non
         "/documents", content=body, headers={"content-type": "application/json"}
     )
     assert answer.status_code == 201
+
+
+def test_a_message_of_a_batch_is_measured_by_itself(shared_server: Server) -> None:
+    """No longer than its own text, and no shorter for being one of many."""
+    long, short = (
+        json.loads(_CALL % (b"search_knowledge", b'"query":"%s"' % query))
+        for query in (_LONG, b"x")
+    )
+    answer = shared_server.client.post(
+        "/mcp", json=[long, short], headers={"mcp-protocol-version": "2025-03-26"}
+    )
+    refused, answered = (envelope["result"] for envelope in answer.json())
+    assert "PAYLOAD_TOO_LARGE" in refused["content"][0]["text"]
+    assert answered["isError"] is False

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,7 +22,10 @@ from zibaldone.keep import commit
 from zibaldone.keep.writing import Preparation, Stopped
 from zibaldone.limits import LONG_CHANGES_PER_KEY, PREPARE_INLINE_CHARS_MAX, PREPARE_TRIES_MAX
 from zibaldone.model.chunk import ChunkTerms
+from zibaldone.model.chunking import Chunking
+from zibaldone.model.document import KB_SOURCE_ID
 from zibaldone.text import terms
+from zibaldone.text.chunk import cut
 from zibaldone.text.chunk_changes import Checkpoint
 from zibaldone.tools.call import call_tool
 from zibaldone.tools.documents import patch_document, upload_document
@@ -142,6 +145,22 @@ class TestOthersMeanwhile:
         assert found(ask, "wombats") == ["a"]
         assert len(chunk_rows(runtime, "a")) == len(set(chunk_rows(runtime, "a"))) > 100
 
+    def test_it_is_cut_as_its_source_is_cut_then(self, runtime: Runtime) -> None:
+        """The chunking is changed after the change was computed with the old one."""
+        chunking = Chunking.by_size(500)
+
+        def set_chunking(_: int) -> None:
+            change = runtime.store.upkeep(
+                lambda work: work.sources.set_chunking(KB_SOURCE_ID, chunking)
+            )
+            asyncio.run(_awaited(change))
+
+        meddling = Meddling(set_chunking, 1)
+        Caller(_with(runtime, meddling))("upload_document", path="a", content=LONG)
+        assert meddling.runs == 2
+        wanted = [(chunk.start, chunk.end) for chunk in cut(LONG, "text/plain", chunking)]
+        assert [(start, end) for *_, start, end in chunk_rows(runtime, "a")] == wanted
+
     def test_terms_that_are_missing_then_are_not_made_in_the_transaction(
         self, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -167,6 +186,10 @@ class TestOthersMeanwhile:
         with pytest.raises(Conflict, match="Try again"):
             ask("upload_document", path="a", content=LONG, upsert=True)
         assert found(ask, "wombats") == []
+
+
+async def _awaited(work: Awaitable[T]) -> T:
+    return await work
 
 
 def _with(runtime: Runtime, preparation: Preparation) -> Runtime:

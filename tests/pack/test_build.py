@@ -282,6 +282,21 @@ class TestLaterTurns:
         project.words("a.txt", 12)
         assert at(chat.turn("."), "inline") == {"a.txt"}
 
+    def test_what_the_assistant_never_had_is_no_news_when_it_is_left_out(
+        self, project: Project
+    ) -> None:
+        project.words("a.txt", 10)
+        project.write("logo.png", b"\x89PNG\0")
+        chat = session(project)
+        chat.turn(".")
+        project.write("icon.png", b"\x89PNG\0")
+        packed = chat.turn(".")
+        assert at(packed, "left_out") == {"logo.png", "icon.png"}
+        assert [message.text for message in packed.messages[2:]] == [
+            "An answer.",
+            "What is this?\n",
+        ]
+
     @pytest.mark.requirement("SI-31")
     def test_without_its_state_a_session_begins_afresh(self, project: Project) -> None:
         project.words("a.txt", 10)

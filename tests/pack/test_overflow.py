@@ -111,6 +111,32 @@ def test_finds_the_file_and_the_lines(embedder: Hashed | None) -> None:
     run(work())
 
 
+class Trusted(Hashed):
+    """Knows a language by so much."""
+
+    def __init__(self, trust: float) -> None:
+        super().__init__()
+        self._trust = trust
+
+    def language_trust(self, text: str) -> float:
+        del text
+        return self._trust
+
+
+def test_a_model_that_knows_the_language_less_decides_less() -> None:
+    async def scores(embedder: Hashed | None) -> dict[str, float]:
+        async with index_of(FILES, embedder) as index:
+            return {hit.path: hit.score for hit in await index.search("http client cookies", 5)}
+
+    async def work() -> None:
+        by_words = await scores(None)
+        little, much = await scores(Trusted(0.001)), await scores(Trusted(1.0))
+        assert {path: little[path] for path in by_words} == pytest.approx(by_words, abs=0.01)
+        assert {path: much[path] for path in by_words} != pytest.approx(by_words, abs=0.05)
+
+    run(work())
+
+
 def test_takes_the_files_that_a_pack_left_over(tmp_path: Path) -> None:
     source = tmp_path / "a.py"
     source.write_text("def alpha():\n    pass\n")
@@ -279,6 +305,19 @@ def test_more_files_than_a_store_holds_are_refused() -> None:
         many = [FILES[0]] * 10_001
         with pytest.raises(LimitExceeded, match="10001 files would have to be searched"):
             async with index_of(many):
+                pass
+
+    run(work())
+
+
+def test_more_text_than_a_store_holds_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zibaldone.pack.file_index.OVERFLOW_TEXT_CHARS_MAX", 250)
+
+    async def work() -> None:
+        async with index_of(FILES[:1]) as index:
+            assert len(index.files) == 1
+        with pytest.raises(LimitExceeded, match="Name fewer or smaller folders"):
+            async with index_of(FILES[:2]):
                 pass
 
     run(work())

@@ -233,6 +233,16 @@ def test_a_sweep_that_would_delete_much_stops_and_asks(pulling: Pulling, posts: 
     check(pulling, posts)
 
 
+def test_new_rows_do_not_make_it_fewer_that_are_gone(pulling: Pulling, posts: Posts) -> None:
+    """The share is one of the rows that the source had, not of those that it has now."""
+    definition = pulling.define(watermark="UpdatedAt", delete_share_max=0.5)
+    pulling.sync(definition)
+    delete_posts(pulling.database, posts.delete(40))
+    insert_posts(pulling.database, posts.add(60))
+    with pytest.raises(Conflict, match="lacks 40 of 60 rows"):
+        pulling.sync(definition)
+
+
 def test_an_empty_answer_deletes_nothing(pulling: Pulling, posts: Posts) -> None:
     definition = pulling.define(watermark="UpdatedAt")
     pulling.sync(definition)

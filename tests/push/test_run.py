@@ -242,6 +242,20 @@ class TestZibaldone:
 
 
 class TestGraphiti:
+    def test_an_empty_folder_on_another_machine_deletes_nothing(
+        self, graphiti: GraphitiServer, folder: Folder, tmp_path: Path
+    ) -> None:
+        """Nothing is known there of what was sent, and the disk may not be mounted."""
+        folder.write("a.md", "text")
+        folder.push(graphiti.url)
+        elsewhere = Folder(tmp_path / "elsewhere")
+        everything = {"target": "graphiti", "delete": True, "resend_all": True}
+        elsewhere.push(graphiti.url, **everything)
+        assert graphiti.bodies() == ["text"]
+        elsewhere.write("b.md", "other")
+        elsewhere.push(graphiti.url, **everything)
+        assert graphiti.bodies() == ["other"]
+
     def test_what_waits_is_looked_for_next_time(self, folder: Folder) -> None:
         with GraphitiServer(stores_at_once=False) as server:
             folder.write("a.md", "text")

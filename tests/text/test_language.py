@@ -66,6 +66,26 @@ class TestLanguage:
     def test_too_little_tells_nothing(self, text: str) -> None:
         assert told(text) in ("", "en")
 
+    def test_words_that_two_languages_share_tell_neither(self) -> None:
+        assert told("og ikke jeg har det") == ""  # Danish as much as Norwegian
+
+    def test_as_much_english_as_something_else_is_neither(self) -> None:
+        german = "und nicht auch wird durch zwischen wenn"
+        assert told(f"{german} the with from this which these") == ""
+        assert told(f"{german} the with from") == "de"
+
+    @pytest.mark.parametrize(
+        ("language", "word"), [("ar", "كتاب"), ("hi", "किताब"), ("ru", "город")]
+    )
+    def test_a_script_of_several_languages_is_taken_for_the_usual_one(
+        self, language: str, word: str
+    ) -> None:
+        assert told(word) == language
+
+    def test_a_text_that_is_half_in_an_unspaced_script_has_none(self) -> None:
+        assert told("und nicht auch wird durch") == "de"
+        assert told("und nicht auch wird durch 東京 大学 京都 大阪") == ""
+
     def test_names_in_other_letters_do_not_change_it(self) -> None:
         assert told("Сколько очков набрал Jared Allen в Carolina Panthers?") == "ru"
         assert told("Wie viele Sacks erzielte Jared Allen für die Carolina Panthers?") == "de"
@@ -103,6 +123,15 @@ class TestStems:
     )
     def test_forms_of_a_word_have_one_stem(self, language: str, one: str, other: str) -> None:
         assert language_stem(one, language) == language_stem(other, language) != ""
+
+    def test_what_is_too_long_for_a_word_stays_as_it_is(self) -> None:
+        long = "городов" * 5
+        assert language_stem(long, "ru") == "~" + long
+        assert language_stem(long[7:], "ru") == "~" + long[7:-2]
+
+    def test_words_of_an_unspaced_script_have_none(self) -> None:
+        *_, stems = chunk_terms("", "", f"{GERMAN} 東京大学 東京").body
+        assert stems == chunk_terms("", "", GERMAN).body[-1]
 
     def test_a_text_is_indexed_by_its_words_and_by_its_stems(self) -> None:
         terms = chunk_terms("Bericht", "Häuser", GERMAN)

@@ -34,6 +34,11 @@ class Plan:
     touched: Sequence[LocalFile]
     """Unchanged, but with another time than was saved."""
 
+    @property
+    def has_notes(self) -> bool:
+        """A folder without any note is more likely one that is not mounted."""
+        return self.unchanged > 0 or any(step.action is not Action.DELETE for step in self.steps)
+
     def count(self, action: Action) -> int:
         return sum(1 for step in self.steps if step.action is action)
 
@@ -97,7 +102,7 @@ def make_plan(
     ]
     steps.sort(key=lambda step: step.path)
     gone = _gone(saved.keys() | set(interrupted), here, skipped)
-    if delete and here:  # a folder without any note is more likely one that is not mounted
+    if delete and here:  # as `Plan.has_notes`
         steps += [Step(Action.DELETE, path) for path in gone]
         gone = []
     sends = sum(1 for step in steps if step.action is not Action.DELETE)

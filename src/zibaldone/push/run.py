@@ -274,7 +274,7 @@ async def _carry_out(
     if steps:
         await Apply(options.folder, target, state, report, advance, memory.is_up).run(steps)
     if report.stopped is None:
-        may_delete = options.delete and not plan.gone
+        may_delete = options.delete and plan.has_notes
         report.waiting = list(await target.finish(delete=may_delete))
 
 

@@ -50,6 +50,14 @@ def test_words_that_are_nowhere_take_no_place(kept: Kept) -> None:
     assert [documents[0] for documents in found(kept, question)] == ["telling", "telling"]
 
 
+def test_of_words_that_are_all_common_the_rarest_count(kept: Kept) -> None:
+    for nth in range(40):
+        kept.create(f"common/{nth}", " ".join([*COMMON, *(["heron"] if nth < 35 else [])]))
+    question = " ".join([*COMMON, "heron"])
+    terms = kept.read(lambda reader: with_rarest(reader, parse_query(question)).terms)
+    assert terms == (*COMMON[: QUERY_TERMS_MAX - 1], "heron")
+
+
 def test_counts_tell_rare_words_from_common_ones(kept: Kept) -> None:
     fill(kept)
     words = ["plain1", "ostriches", "nowhere1", "plain2-ostrich"]

@@ -103,6 +103,7 @@ def test_what_the_model_finds_replaces_the_deterministic_result(world: Consulted
     head, *_, last = asked.splitlines()
     assert head.startswith("<episode ")
     assert last == head.replace("<episode", "</episode")
+    assert "careers" not in asked, "front matter is declared, not read"
     assert secret not in json.dumps(sent)
     assert "[redacted" in asked
     # A later fact of the same subject and slot ends the earlier one, as without a model.
@@ -110,6 +111,8 @@ def test_what_the_model_finds_replaces_the_deterministic_result(world: Consulted
     world.models.script(reply([("ann", "Person"), ("globex", "Company")], joined))
     add(world, "found", joined[3], uuid="two", reference_time="2026-03-20")
     ended(world, "memory/found/two")
+    (later,) = world.asked()
+    assert later["messages"][-1]["content"].splitlines()[0] != head, "a word of its own"
     ends = {one["fact"]: one["invalid_at"] for one in facts(world, "found")}
     assert ends[joined[3]] is None
     assert ends[WORKS[3]] is not None
@@ -266,6 +269,16 @@ def test_the_cost_is_that_of_the_key_that_wrote(tmp_path: Path) -> None:
         )
         assert refused["code"] == "BUDGET_EXCEEDED"
         Mcp(server.client, "/mcp-consult", headers=bob.headers).call("chat_with_reviewer", **chat)
+        # What is more than the budget of any day waits for none.
+        Mcp(server.client, "/mcp-memory", headers=bob.headers).call(
+            "add_memory", name="n", episode_body="word " * 5_000, uuid="long"
+        )
+        while (job := jobs_of(jobs, "memory/main/long")[0])["state"] in ("queued", "running"):
+            assert not job["error"], job
+            assert time.monotonic() < deadline_s, job
+            time.sleep(0.05)
+        assert job["state"] == "parked"
+        assert "BUDGET_EXCEEDED" in job["error"]
 
 
 @pytest.mark.engine("sqlite", reason="no store is opened")
