@@ -10,8 +10,10 @@ from pydantic.json_schema import SkipJsonSchema
 from typing_extensions import TypedDict
 
 from zibaldone.errors import InvalidArgument
+from zibaldone.keep.nearest import near_prefixes
 from zibaldone.keep.reads import Period, list_level, list_page, list_recent
 from zibaldone.limits import LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX, LIST_OFFSET_MAX
+from zibaldone.store.port import Reader
 from zibaldone.text import normalize
 from zibaldone.tools.fields import instant_us
 from zibaldone.tools.spec import Arguments, Call, ToolSpec
@@ -85,14 +87,38 @@ async def handle(call: Call, given: ListDocuments) -> DocumentList:
             field="folders" if given.folders else "sort",
         )
     if given.folders:
-        return await _level(call, given, prefix)
+        answer = await _level(call, given, prefix)
+    else:
+        answer = await _page(call, given, prefix, period if is_recent else None)
+    is_empty = not answer["count"] and not answer.get("folders")
+    if is_empty and prefix and not given.offset and given.cursor is None:
+        hint = await call.runtime.store.read(
+            call.principal.tenant, lambda reader: _nothing_there(reader, prefix)
+        )
+        if hint:
+            answer["hint"] = hint
+    return answer
+
+
+def _nothing_there(reader: Reader, prefix: str) -> str | None:
+    """What to say of a prefix that no path has: most often it is mistyped."""
+    if reader.documents.heads(prefix, limit=1):
+        return None  # there are documents; a date or a key leaves them out
+    near = ", ".join(map(repr, near_prefixes(reader, prefix)))
+    return f"No path starts with {prefix!r}." + (f" Near it: {near}." if near else "")
+
+
+async def _page(
+    call: Call, given: ListDocuments, prefix: str, period: Period | None
+) -> DocumentList:
+    """By path, or with a period by time."""
     how: dict[str, Any] = {
         "limit": given.limit,
         "offset": given.offset,
         "cursor": given.cursor,
         "bytes_max": call.runtime.limits.list_response_bytes_max,
     }
-    if is_recent:
+    if period is not None:
         page = await call.runtime.store.read(
             call.principal.tenant, lambda reader: list_recent(reader, prefix, period, **how)
         )
