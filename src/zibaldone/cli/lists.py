@@ -256,14 +256,11 @@ def search(
         session.await_model()
         answer = session.call("search_knowledge", arguments)
         advice = unserved_advice(session) if "note" in answer and not as_json else ""
-        nowhere = ""
-        if prefix and not answer["results"] and not as_json:
-            nowhere = session.call("list_documents", {"prefix": prefix, "limit": 1}).get("hint", "")
     if as_json:
         context.echo_json(answer)
         return
     echo_hits(answer["results"], color)
     if not answer["results"]:
-        click.echo(f"Nothing found. {nowhere}".rstrip(), err=True)
+        click.echo("Nothing found.", err=True)
     if "note" in answer:
         echo_note(f"Note: {context.printable(answer['note'])}.{advice}")

@@ -45,7 +45,15 @@ def explained(reader: Reader, error: NotFound) -> NotFound:
     return with_near_paths(error, near_paths(reader, missing))
 
 
-def near_prefixes(reader: Reader, missing: str) -> list[str]:
+def nothing_under(reader: Reader, prefix: str) -> str | None:
+    """What to say of a prefix that no path has; None: some have it."""
+    if not prefix or reader.documents.heads(prefix, limit=1):
+        return None
+    near = ", ".join(map(repr, _near_prefixes(reader, prefix)))
+    return f"No path starts with {prefix!r}." + (f" Near it: {near}." if near else "")
+
+
+def _near_prefixes(reader: Reader, missing: str) -> list[str]:
     """The folders at the same level that are most like a prefix under which there is nothing."""
     name = missing.rstrip("/")
     parent, slash, last = name.rpartition("/")

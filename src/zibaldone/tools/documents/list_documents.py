@@ -10,10 +10,9 @@ from pydantic.json_schema import SkipJsonSchema
 from typing_extensions import TypedDict
 
 from zibaldone.errors import InvalidArgument
-from zibaldone.keep.nearest import near_prefixes
+from zibaldone.keep.nearest import nothing_under
 from zibaldone.keep.reads import Period, list_level, list_page, list_recent
 from zibaldone.limits import LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX, LIST_OFFSET_MAX
-from zibaldone.store.port import Reader
 from zibaldone.text import normalize
 from zibaldone.tools.fields import instant_us
 from zibaldone.tools.spec import Arguments, Call, ToolSpec
@@ -93,19 +92,11 @@ async def handle(call: Call, given: ListDocuments) -> DocumentList:
     is_empty = not answer["count"] and not answer.get("folders")
     if is_empty and prefix and not given.offset and given.cursor is None:
         hint = await call.runtime.store.read(
-            call.principal.tenant, lambda reader: _nothing_there(reader, prefix)
+            call.principal.tenant, lambda reader: nothing_under(reader, prefix)
         )
         if hint:
             answer["hint"] = hint
     return answer
-
-
-def _nothing_there(reader: Reader, prefix: str) -> str | None:
-    """What to say of a prefix that no path has: most often it is mistyped."""
-    if reader.documents.heads(prefix, limit=1):
-        return None  # there are documents; a date or a key leaves them out
-    near = ", ".join(map(repr, near_prefixes(reader, prefix)))
-    return f"No path starts with {prefix!r}." + (f" Near it: {near}." if near else "")
 
 
 async def _page(
