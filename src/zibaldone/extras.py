@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from zibaldone.errors import NotConfigured
@@ -27,7 +29,16 @@ def require(extra: str, module: str) -> Any:
 
 
 def install_command(extra: str) -> str:
-    return f"pip install 'zibaldone[{extra}]'"
+    """What adds an extra to this installation: its environment may be one of pipx or uv."""
+    wanted = f"'zibaldone[{extra}]'"
+    folders = Path(sys.prefix).parts
+    if "pipx" in folders:
+        return f"pipx inject zibaldone {wanted}"
+    if "uv" in folders and "tools" in folders:
+        return f"uv tool install --with {wanted} zibaldone"
+    if any(folder.startswith("archive-v") for folder in folders):  # uvx's cache
+        return f"uvx --from {wanted} zibaldone"
+    return f"pip install {wanted}"
 
 
 def missing(modules: Iterable[str]) -> list[str]:

@@ -342,11 +342,13 @@ def config_file(environment: Mapping[str, str], given: Path | None = None) -> Pa
     named = environment.get(ENV_PREFIX + _CONFIG_KEY.upper())
     if named:
         return Path(named)
+    return next((file for file in found_files() if file.is_file()), None)
+
+
+def found_files() -> tuple[Path, Path]:
+    """Where a settings file is looked for, if none is named."""
     user_config = Path(platformdirs.user_config_dir("zibaldone", appauthor=False))
-    for folder in (Path.cwd(), user_config):
-        if (folder / FILE_NAME).is_file():
-            return folder / FILE_NAME
-    return None
+    return Path.cwd() / FILE_NAME, user_config / FILE_NAME
 
 
 def _from_file(file: Path | None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import click
 from zibaldone.access.principal import EFFECTS
 from zibaldone.cli import context, texts
 from zibaldone.cli.vectors import finish_vectors
-from zibaldone.errors import InvalidArgument, NotConfigured
+from zibaldone.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from zibaldone.consult.turn import Consulting, TurnRequest
@@ -50,10 +50,7 @@ def ask(
     with context.opened(options, if_missing="create") as session:
         consulting = session.runtime.consulting
         if consulting is None:
-            raise NotConfigured(
-                "There is no assistant; add a table [assistants.NAME] to zibaldone.toml "
-                "(docs/howto/consult.md)."
-            )
+            raise context.no_assistant()
         if assistant not in consulting.assistants:
             names = ", ".join(consulting.assistants)
             raise InvalidArgument(f"There is no assistant {assistant!r}; there are {names}.")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from zibaldone.store.port import Store
     from zibaldone.store.sqlite.backup import BackupFacts
 
+_SQLITE_BEGINS = b"SQLite format 3\0"
 _ROWS_PER_ROUND = 2
 """A table is read from the store, and again from the copy to compare."""
 
@@ -109,13 +110,22 @@ class Restored:
     """Where what was there before is."""
 
 
+def is_database(file: Path) -> bool:
+    """Is it a file of SQLite, as backups are? Also one that cannot be read: that is told later."""
+    try:
+        with file.open("rb") as opened:
+            return opened.read(len(_SQLITE_BEGINS)) == _SQLITE_BEGINS
+    except OSError:
+        return file.is_file()
+
+
 def restore_backup(options: context.Options, file: Path, *, force: bool, as_json: bool) -> None:
     from zibaldone.store.open import inspect_store, sqlite_path, store_url
 
     if not file.is_file():
         raise NotFound(
-            f"There is no file {file}. To restore a document, give a revision too: "
-            f"zibaldone restore {file} REVISION"
+            f"There is no file {file}, and no document has that path. To list deleted documents: "
+            "zibaldone ls --deleted"
         )
     settings = options.settings()
     url = store_url(settings.data, settings.store)

@@ -37,7 +37,10 @@ def call(options: context.Options, /, tool: str, arguments: str) -> None:
     if found.effect == "write":
         answer = context.run_writing_tool(options, found.name, values, if_missing="create")
     else:
-        answer = context.run_tool(options, found.name, values)
+        with context.opened(options) as session:
+            if "query" in values:
+                session.await_model()
+            answer = session.call(found.name, values)
     context.echo_json(answer)
 
 
@@ -50,5 +53,6 @@ def _tool(options: context.Options, name: str) -> AnyTool:
     if tool is not None:
         return tool
     near = difflib.get_close_matches(name, catalogue.by_name, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else " docs/reference/tools.md lists them all."
+    names = ", ".join(sorted(catalogue.by_name))
+    hint = f" Did you mean {near[0]!r}?" if near else f" There are {names}."
     raise InvalidArgument(f"There is no tool {name!r}.{hint}", field="tool")

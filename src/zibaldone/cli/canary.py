@@ -57,7 +57,7 @@ def canary(
     as_json: bool,
     **amounts: Any,
 ) -> None:
-    """Check that vectors follow documents, in a running deployment.
+    """Check a running deployment: do vectors follow documents?
 
     Writes documents into a folder of its own, checks them and deletes them again, also when it is
     interrupted. The exit code is 1 if a check failed.

@@ -21,6 +21,8 @@ from zibaldone.errors import ConfigurationError, InvalidArgument
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SECRET = re.compile(r"zib_[A-Za-z0-9_-]{20,}")
+"""An API key; most could be the name of a variable, too."""
 _IN_THE_COMMAND = ("data", "store", "config")
 """Settings that the command of an entry carries."""
 
@@ -118,7 +120,9 @@ def _http_entry(
             "the server as a connector in its settings.",
             field="transport",
         )
-    if key_variable is not None and not _VARIABLE.fullmatch(key_variable):
+    if key_variable is not None and (
+        not _VARIABLE.fullmatch(key_variable) or _SECRET.fullmatch(key_variable)
+    ):
         raise InvalidArgument(
             "--key takes the name of an environment variable, such as ZIB_KEY, not a key: the "
             "key itself is not written into the file.",

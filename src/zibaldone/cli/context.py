@@ -14,7 +14,7 @@ import click
 import orjson
 
 from zibaldone import settings
-from zibaldone.errors import ConfigurationError, InvalidUsage, ZibaldoneError
+from zibaldone.errors import ConfigurationError, InvalidUsage, NotConfigured, ZibaldoneError
 
 if TYPE_CHECKING:
     from zibaldone.cli.session import Session as Session  # noqa: PLC0414 - used as context.Session
@@ -75,6 +75,16 @@ def run_writing_tool(
         answer = session.call(tool, arguments)
         finish_vectors(session, is_brief=True)
     return answer
+
+
+def no_assistant() -> NotConfigured:
+    """A wheel has no documentation, so the message has all that is needed."""
+    here, user = settings.found_files()
+    return NotConfigured(
+        f"There is no assistant. Add one to {user} (or {here}): "
+        '[assistants.NAME] with provider = "openai" or "anthropic", model = "...", and api_key_env '
+        "= the name of the variable that holds the key; for a server of your own, base_url."
+    )
 
 
 class Interrupted(click.Abort):

@@ -21,6 +21,7 @@ from zibaldone.access.principal import Tenant
 from zibaldone.cli import context
 from zibaldone.cli.doctor_surroundings import extras, server_at
 from zibaldone.errors import ConfigurationError, ZibaldoneError
+from zibaldone.extras import install_command
 from zibaldone.limits import DISK_FREE_BYTES_LOW, MIB
 from zibaldone.store.open import inspect_store, store_mark, store_url
 from zibaldone.store.port import StorePlace
@@ -49,9 +50,10 @@ class SettingInForce:
 
 @click.command()
 @click.option("--thorough", is_flag=True, help="Read and compare everything in the database.")
+@click.option("--all", "show_all", is_flag=True, help="Show settings that have their default, too.")
 @context.json_option
 @click.pass_context
-def doctor(ctx: click.Context, thorough: bool, as_json: bool) -> None:
+def doctor(ctx: click.Context, thorough: bool, show_all: bool, as_json: bool) -> None:
     """Check the installation, settings, database and server."""
     options: context.Options = ctx.obj
     findings = list(_installation())
@@ -63,7 +65,8 @@ def doctor(ctx: click.Context, thorough: bool, as_json: bool) -> None:
     else:
         in_force = _in_force(options, chosen)
         changed = [setting.name for setting in in_force if setting.source != "default"]
-        findings.append(Finding("ok", "settings", f"set: {', '.join(changed) or 'none'}"))
+        number = f"{len(changed)} set" if changed else "all at their defaults"
+        findings.append(Finding("ok", "settings", f"{number}; --all shows every one"))
         findings.append(_embedder(chosen))
         if chosen.reranker:
             findings.append(_reranker(chosen))
@@ -82,7 +85,8 @@ def doctor(ctx: click.Context, thorough: bool, as_json: bool) -> None:
         }
         context.echo_json(report)
     else:
-        _echo(findings, in_force)
+        shown = in_force if show_all else [one for one in in_force if one.source != "default"]
+        _echo(findings, shown)
     if not is_ok:
         ctx.exit(1)
 
@@ -93,7 +97,7 @@ def _echo(findings: list[Finding], in_force: list[SettingInForce]) -> None:
     ]
     context.echo_table([*rows, *_advice(findings)])
     if in_force:
-        click.echo("\nSettings in force:")
+        click.echo("\nSettings:")
         context.echo_table(
             [(f"  {setting.name}", _as_text(setting.value), setting.source) for setting in in_force]
         )
@@ -117,10 +121,7 @@ def _installation() -> Iterator[Finding]:
     yield Finding("ok", "zibaldone", zibaldone.__version__)
     yield Finding("ok", "python", f"{platform.python_version()} on {platform.platform()}")
     for extra in extras():
-        if extra.missing:
-            text = f"not installed: {', '.join(extra.missing)} ({extra.install_command})"
-        else:
-            text = "installed"
+        text = f"not installed ({install_command(extra.name)})" if extra.missing else "installed"
         yield Finding("ok", f"extra {extra.name}", text)
 
 

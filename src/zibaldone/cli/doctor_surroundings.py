@@ -24,10 +24,6 @@ class Extra:
     name: str
     missing: tuple[str, ...]
 
-    @property
-    def install_command(self) -> str:
-        return f"pip install '{_PACKAGE}[{self.name}]'"
-
 
 def extras() -> Iterator[Extra]:
     """The extras of the installed package, from its metadata."""

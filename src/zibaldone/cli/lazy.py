@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -44,9 +44,15 @@ def _add_json(command: click.Command) -> None:
 
 
 class LazyGroup(click.Group):
-    def __init__(self, *args: Any, lazy_commands: Sequence[LazyCommand], **options: Any) -> None:
+    def __init__(
+        self, *args: Any, lazy_commands: Mapping[str, Sequence[LazyCommand]], **options: Any
+    ) -> None:
+        """`lazy_commands`: by what they are for, in the order in which `--help` lists them."""
         super().__init__(*args, **options)
-        self._by_name = {command.name: command for command in lazy_commands}
+        self._by_purpose = lazy_commands
+        self._by_name = {
+            command.name: command for commands in lazy_commands.values() for command in commands
+        }
 
     def summaries(self) -> dict[str, str]:
         return {name: command.summary for name, command in sorted(self._by_name.items())}
@@ -80,10 +86,15 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """As click does it, from the summaries instead of the commands."""
-        chars_max = formatter.width - 6 - max(map(len, self._by_name))
-        rows = [
-            (name, click.Command(name, help=summary).get_short_help_str(chars_max))
-            for name, summary in self.summaries().items()
-        ]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+        width = max(map(len, self._by_name))
+        chars_max = formatter.width - 6 - width
+        for purpose, commands in self._by_purpose.items():
+            rows = [
+                (
+                    command.name.ljust(width),  # the columns of all sections begin alike
+                    click.Command(command.name, help=command.summary).get_short_help_str(chars_max),
+                )
+                for command in commands
+            ]
+            with formatter.section(purpose):
+                formatter.write_dl(rows)

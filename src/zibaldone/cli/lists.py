@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,7 +20,9 @@ from zibaldone.limits import (
     SEARCH_LIMIT_MAX,
 )
 
-_MODEL_LOADS_SECONDS_MAX = 10.0
+if TYPE_CHECKING:
+    from zibaldone.model.document import RecentHead
+    from zibaldone.store.port import Reader
 
 
 @click.command()
@@ -36,6 +39,12 @@ _MODEL_LOADS_SECONDS_MAX = 10.0
 @click.option("--long", "is_long", is_flag=True, help="Add revision, title and tags.")
 @click.option("--recent", "is_recent", is_flag=True, help="Newest first, with the time.")
 @click.option("--since", metavar="DATE", help="Only what was written then or later; newest first.")
+@click.option(
+    "--deleted",
+    "is_deleted",
+    is_flag=True,
+    help="Deleted documents, the last deleted first; `restore` brings one back.",
+)
 @context.json_option
 @click.pass_obj
 def ls(
@@ -47,20 +56,29 @@ def ls(
     is_long: bool,
     is_recent: bool,
     since: str | None,
+    is_deleted: bool,
     as_json: bool,
 ) -> None:
     """List documents whose path starts with PREFIX.
 
     Paths are sorted by their UTF-8 bytes; with --recent or --since, by the time of the last write.
     """
+    if is_deleted and (cursor or is_recent or since is not None):
+        raise click.UsageError("--deleted goes with --limit, --all and --long only.")
     order: dict[str, Any] = {}
     if is_recent or since is not None:
-        order = {"sort": "recent", "updated_after": since}
-    count, next_cursor = 0, None
+        order = {"sort": "recent", "updated_after": _date(since)}
+    count, next_cursor, hint = 0, None, None
     # Printed with the first page, so that an error is printed alone.
     opening = '{\n  "items": ['
     with context.opened(options) as session:
-        for page in pages(session, prefix, None if show_all else limit, cursor, order):
+        most = None if show_all else limit
+        found = (
+            deleted_pages(session, prefix, most)
+            if is_deleted
+            else pages(session, prefix, most, cursor, order)
+        )
+        for page in found:
             if as_json:
                 click.echo(opening, nl=False)
                 _echo_json_items(page["items"], is_first=count == 0)
@@ -69,11 +87,38 @@ def ls(
                 _echo_items(page["items"], is_long)
             count += page["count"]
             next_cursor = page.get("next_cursor")
+            hint = page.get("hint")
     if as_json:
         more = context.as_json({"count": count, "next_cursor": next_cursor})
         click.echo("\n  ],\n" + more.removeprefix("{\n"))
     elif next_cursor is not None:
         click.echo(f"Showing the first {count}; use --all to list them all.", err=True)
+    elif not count:
+        click.echo(hint or _nothing(prefix, is_deleted, since), err=True)
+
+
+def _nothing(prefix: str, is_deleted: bool, since: str | None) -> str:
+    """What an empty list means."""
+    where = f" under {prefix!r}" if prefix else ""
+    if is_deleted:
+        return f"There are no deleted documents{where}."
+    if since is not None:
+        return f"Nothing{where} was written since then."
+    return f"There are no documents{where}."
+
+
+def _date(text: str | None) -> str | None:
+    from zibaldone.model.instant import from_iso
+
+    try:
+        if text is not None:
+            from_iso(text)
+    except (ValueError, OverflowError):
+        raise click.BadParameter(
+            f"{text!r} is not a date like 2026-01-31 or 2026-01-31T08:00:00Z.",
+            param_hint="--since",
+        ) from None
+    return text
 
 
 def pages(
@@ -97,6 +142,50 @@ def pages(
             left -= page["count"]
 
 
+def deleted_pages(
+    session: context.Session, prefix: str, limit: int | None
+) -> Iterator[context.Answer]:
+    """The same of deleted documents; each has the time when it was deleted."""
+    from zibaldone.access.principal import LOCAL
+    from zibaldone.model.instant import to_iso
+    from zibaldone.text import normalize
+
+    start = normalize.prefix(prefix)
+    left, before = limit, None
+    while left is None or left > 0:
+        size = LIST_LIMIT_MAX if left is None else min(left, LIST_LIMIT_MAX)
+        heads = session.run(
+            session.runtime.store.read(
+                LOCAL.tenant,
+                partial(_deleted, prefix=start, before=before, limit=size + 1),
+            )
+        )
+        has_more, heads = len(heads) > size, heads[:size]
+        items = [
+            {
+                "document_id": head.document_id,
+                "title": head.title,
+                "tags": list(head.tags),
+                "revision": head.revision,
+                "deleted_at": to_iso(head.updated_at_us),
+            }
+            for head in heads
+        ]
+        last = items[-1]["document_id"] if has_more else None
+        yield {"items": items, "count": len(items), "next_cursor": last}
+        if not has_more:
+            return
+        before = (heads[-1].updated_at_us, heads[-1].document_id)
+        if left is not None:
+            left -= len(items)
+
+
+def _deleted(
+    reader: Reader, *, prefix: str, before: tuple[int, str] | None, limit: int
+) -> list[RecentHead]:
+    return reader.documents.deleted(prefix, before=before, limit=limit)
+
+
 def _echo_items(items: list[dict[str, Any]], is_long: bool) -> None:
     if not is_long:
         for item in items:
@@ -115,8 +204,9 @@ def _echo_items(items: list[dict[str, Any]], is_long: bool) -> None:
 
 
 def _time(item: dict[str, Any]) -> str:
-    """When an item of a list by time was written, to the second, in UTC."""
-    return f"{item['updated_at'][:19]}Z  " if "updated_at" in item else ""
+    """When an item of a list by time was written or deleted, to the second, in UTC."""
+    at = item.get("updated_at") or item.get("deleted_at")
+    return f"{at[:19]}Z  " if at else ""
 
 
 def _echo_json_items(items: list[dict[str, Any]], *, is_first: bool) -> None:
@@ -163,8 +253,7 @@ def search(
     text = checked_text(" ".join(query))  # refused before a model is loaded for it
     arguments = {"query": text, "limit": limit, "prefix": prefix, "tags": list(tags)}
     with context.opened(options) as session:
-        # Wait for the model, which a server would have loaded already.
-        session.run(session.runtime.query_vectors.ready(_MODEL_LOADS_SECONDS_MAX))
+        session.await_model()
         answer = session.call("search_knowledge", arguments)
         advice = unserved_advice(session) if "note" in answer and not as_json else ""
     if as_json:

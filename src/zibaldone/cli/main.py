@@ -27,44 +27,60 @@ from zibaldone.errors import Interrupted, InvalidUsage, ZibaldoneError
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 """A full disk, for instance, in the place of standard output."""
 
-# Name, module under zibaldone.cli, attribute, and the first sentence of the command's help.
-_COMMANDS = (
-    ("serve", "serve", "serve", "Serve the documents over HTTP."),
-    ("stdio", "stdio", "stdio", "Serve MCP over standard input and output."),
-    ("connect", "connect", "connect", "Set up an MCP client, such as Claude Code or Cursor."),
-    ("model", "model", "model", "Install, list and remove embedding models."),
-    ("key", "keys", "key", "Manage API keys."),
-    ("put", "documents", "put", "Store FILE, or standard input, as the document at PATH."),
-    ("get", "documents", "get", "Print the document at PATH, byte for byte."),
-    ("ls", "lists", "ls", "List documents whose path starts with PREFIX."),
-    ("patch", "documents", "patch", "Replace text in the document at PATH."),
-    ("rm", "documents", "rm", "Delete documents; their history is kept."),
-    ("history", "revisions", "history", "List the revisions of the document at PATH."),
-    ("backup", "backups", "backup", "Write everything into FILE, while the server runs."),
-    ("restore", "revisions", "restore", "Restore a backup, or a REVISION of the document at PATH."),
-    ("search", "lists", "search", "Search documents by meaning and by keywords."),
-    ("import", "imports", "import_group", "Import files, folders, or another knowledge base."),
-    ("export", "export", "export", "Write the documents into a folder, one file each."),
-    ("index", "index", "index", "Show and repair the vector index."),
-    ("reindex", "reindex", "reindex", "Embed every chunk that has no vector yet."),
-    ("jobs", "jobs", "jobs", "List background jobs, or show, cancel and retry one."),
-    ("sources", "sources", "sources", "List the sources, or add, sync and change them."),
-    ("ask", "ask", "ask", "Ask an assistant about files; the answer is printed as it comes."),
-    ("sessions", "sessions", "sessions", "List conversations with assistants, or show one."),
-    ("pack", "pack", "pack", "Show what files would take in a prompt, and where each would go."),
-    ("memory", "memory", "memory", "Look after what agents remember."),
-    ("push", "push", "push", "Send the Markdown notes of the folder DIR to a memory server."),
-    ("usage", "usage", "usage", "Show how much each namespace holds, and the quotas."),
-    ("call", "call", "call", "Call TOOL with ARGUMENTS and print its answer as JSON."),
-    ("migrate", "migrate", "migrate", "Move everything into another store."),
-    ("canary", "canary", "canary", "Check that vectors follow documents, in a running deployment."),
-    ("doctor", "doctor", "doctor", "Check the installation, settings, database and server."),
-)
+# By purpose, what is needed first comes first. Name, module under zibaldone.cli, attribute, and the
+# first sentence of the command's help.
+_COMMANDS = {
+    "Start": (
+        ("serve", "serve", "serve", "Serve the documents over HTTP."),
+        ("connect", "connect", "connect", "Set up an MCP client, such as Claude Code or Cursor."),
+        ("stdio", "stdio", "stdio", "Serve MCP over standard input and output."),
+        ("model", "model", "model", "Install, list and remove embedding models."),
+        ("doctor", "doctor", "doctor", "Check the installation, settings, database and server."),
+    ),
+    "Keep and find documents": (
+        ("import", "imports", "import_group", "Import files, folders, or another knowledge base."),
+        ("search", "lists", "search", "Search documents by meaning and by keywords."),
+        ("ls", "lists", "ls", "List documents whose path starts with PREFIX."),
+        ("get", "documents", "get", "Print the document at PATH, byte for byte."),
+        ("put", "documents", "put", "Store FILE, or standard input, as the document at PATH."),
+        ("patch", "documents", "patch", "Replace text in the document at PATH."),
+        ("rm", "documents", "rm", "Delete documents; their history is kept."),
+        ("history", "revisions", "history", "List the revisions of the document at PATH."),
+        ("restore", "revisions", "restore", "Restore a deleted document, a REVISION, or a backup."),
+        ("export", "export", "export", "Write the documents into a folder, one file each."),
+    ),
+    "Databases, assistants and memory": (
+        ("sources", "sources", "sources", "List the sources, or add, sync and change them."),
+        ("ask", "ask", "ask", "Ask an assistant about files; the answer is printed as it comes."),
+        ("sessions", "sessions", "sessions", "List conversations with assistants, or show one."),
+        (
+            "pack",
+            "pack",
+            "pack",
+            "Show what files would take in a prompt, and where each would go.",
+        ),
+        ("push", "push", "push", "Send the Markdown notes of the folder DIR to a memory server."),
+        ("memory", "memory", "memory", "Look after what agents remember."),
+        ("call", "call", "call", "Call TOOL with ARGUMENTS and print its answer as JSON."),
+    ),
+    "Run it for others": (
+        ("key", "keys", "key", "Manage API keys."),
+        ("backup", "backups", "backup", "Write everything into FILE, while the server runs."),
+        ("migrate", "migrate", "migrate", "Move everything into another store."),
+        ("index", "index", "index", "Show and repair the vector index."),
+        ("reindex", "reindex", "reindex", "Embed every chunk that has no vector yet."),
+        ("jobs", "jobs", "jobs", "List background jobs, or show, cancel and retry one."),
+        ("usage", "usage", "usage", "Show how much each namespace holds, and the quotas."),
+        ("canary", "canary", "canary", "Check a running deployment: do vectors follow documents?"),
+    ),
+}
 
 
 @click.group(
     cls=LazyGroup,
-    lazy_commands=[LazyCommand(*row) for row in _COMMANDS],
+    lazy_commands={
+        purpose: [LazyCommand(*row) for row in rows] for purpose, rows in _COMMANDS.items()
+    },
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(zibaldone.__version__, prog_name="zibaldone")

@@ -45,7 +45,11 @@ def audit(
     if as_json:
         context.echo_json(answer)
         return
-    click.echo(f"{answer['episodes']:,} episodes in {len(answer['groups'])} groups")
+    episodes, of = answer["episodes"], len(answer["groups"])
+    click.echo(
+        f"{episodes:,} {'episode' if episodes == 1 else 'episodes'} in "
+        f"{of} {'group' if of == 1 else 'groups'}"
+    )
     if answer["truncated"]:
         click.echo("There are more; only the latest were looked at.", err=True)
     counts = answer["counts"]

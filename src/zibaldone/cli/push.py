@@ -109,7 +109,10 @@ def push(
     """
     settings = ctx.obj.settings(push_to=url, push_backend=backend)
     if not settings.push_to:
-        raise click.UsageError("Where to? Give --to URL, or the setting push_to.")
+        raise click.UsageError(
+            "Where to? Give --to URL, or the setting push_to. A Zibaldone server on this machine: "
+            "--to http://127.0.0.1:8321/mcp-memory"
+        )
     if seconds_max is None and hook:
         seconds_max = PUSH_HOOK_SECONDS_MAX
     options = PushOptions(

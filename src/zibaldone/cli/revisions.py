@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from zibaldone.cli import context
-from zibaldone.cli.backups import restore_backup
+from zibaldone.cli.backups import is_database, restore_backup
 from zibaldone.cli.documents import echo_written, if_revision_option, revision_type
+from zibaldone.errors import Conflict, InvalidArgument, NotFound, StoreNotFound
 from zibaldone.limits import HISTORY_LIMIT_DEFAULT, HISTORY_LIMIT_MAX
 
 
@@ -102,6 +103,24 @@ def _echo_revisions(answer: context.Answer) -> None:
         click.echo("There are earlier revisions; use --all to list them.", err=True)
 
 
+def _before_deletion(options: context.Options, path: str) -> int | None:
+    """The revision to which a deleted document goes back; None: there is no such document.
+
+    Conflict: it is not deleted.
+    """
+    try:
+        answer = context.run_tool(options, "document_history", {"path": path, "limit": 2})
+    except (NotFound, StoreNotFound, InvalidArgument):
+        return None
+    newest, *earlier = answer["revisions"]
+    if newest["operation"] != "delete" or not earlier:
+        raise Conflict(
+            f"{path!r} is not deleted. Give the revision to go back to: zibaldone restore {path} "
+            f"REVISION. To list them: zibaldone history {path}"
+        )
+    return int(earlier[0]["revision"])
+
+
 @click.command()
 @click.argument("path", metavar="PATH|FILE")
 @click.argument("revision", type=revision_type, required=False)
@@ -119,13 +138,14 @@ def restore(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Restore a backup, or a REVISION of the document at PATH.
+    """Restore a deleted document, a REVISION, or a backup.
 
     \b
-    zibaldone restore PATH REVISION   an earlier revision of one document
+    zibaldone restore PATH            a deleted document (`ls --deleted` lists them)
+    zibaldone restore PATH REVISION   an earlier revision (`history` lists them)
     zibaldone restore FILE            everything, from a file of `backup`
 
-    A revision is written as a new one. A deleted document comes back.
+    A revision is written as a new one.
 
     A backup is checked first, and the server must not run. A store that holds data is replaced with
     --force only, and kept beside it.
@@ -133,9 +153,12 @@ def restore(
     if revision is None:
         if if_revision is not None:
             raise click.UsageError("--if-revision needs a REVISION.")
-        restore_backup(options, Path(path), force=force, as_json=as_json)
-        return
-    if force:
+        if not force and not is_database(Path(path)):
+            revision = _before_deletion(options, path)
+        if revision is None:
+            restore_backup(options, Path(path), force=force, as_json=as_json)
+            return
+    elif force:
         raise click.UsageError("--force is for a backup, without a REVISION.")
     arguments = {"path": path, "revision": revision, "last_known_revision": if_revision}
     echo_written(context.run_writing_tool(options, "restore_document", arguments), as_json)

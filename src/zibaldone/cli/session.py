@@ -24,6 +24,8 @@ from zibaldone.wiring.runtime import build_runtime
 
 T = TypeVar("T")
 
+_MODEL_LOADS_SECONDS_MAX = 10.0
+
 
 class Session:
     def __init__(self, runtime: Runtime, catalogue: Catalogue, runner: asyncio.Runner) -> None:
@@ -52,6 +54,10 @@ class Session:
         """An answer is made to be sent and may contain encoded JSON; this decodes it."""
         values: Answer = orjson.loads(orjson.dumps(answer, default=str))
         return values
+
+    def await_model(self) -> None:
+        """Wait until the embedding model is loaded, as a server has done before a call comes."""
+        self.run(self.runtime.query_vectors.ready(_MODEL_LOADS_SECONDS_MAX))
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(work)

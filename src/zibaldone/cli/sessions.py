@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from zibaldone.cli import context
-from zibaldone.errors import NotConfigured
 from zibaldone.limits import CONSULT_SESSIONS_LIMIT_DEFAULT, CONSULT_SESSIONS_LIMIT_MAX
 
 _COLUMNS = ("assistant", "session", "turns", "tokens", "saved", "cost", "last used")
@@ -81,10 +80,7 @@ def reset(options: context.Options, /, assistant: str, session_id: str, as_json:
 def _call(options: context.Options, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
     with context.opened(options) as session:
         if session.runtime.consulting is None:
-            raise NotConfigured(
-                "There is no assistant; add a table [assistants.NAME] to zibaldone.toml "
-                "(docs/howto/consult.md)."
-            )
+            raise context.no_assistant()
         return session.call(tool, arguments)
 
 

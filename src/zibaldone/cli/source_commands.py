@@ -11,6 +11,7 @@ from zibaldone.cli import context
 from zibaldone.cli.source_add import echo_documents
 from zibaldone.cli.source_session import opened
 from zibaldone.cli.vectors import finish_vectors
+from zibaldone.errors import InvalidArgument
 from zibaldone.limits import SOURCE_PREVIEW_ROWS_DEFAULT, SOURCE_PREVIEW_ROWS_MAX
 
 _COUNTS = ("created", "updated", "deleted", "unchanged", "failed")
@@ -45,6 +46,12 @@ def show(
     if as_json:
         context.echo_json(source)
     elif trigger:
+        if not source["trigger"]:
+            raise InvalidArgument(
+                f"Only PostgreSQL notifies, and {name!r} is another database: let the server ask, "
+                "with --poll or --schedule of 'zibaldone sources add'.",
+                field="trigger",
+            )
         click.echo(source["trigger"], nl=False)
     else:
         _echo_source(source)

@@ -1,4 +1,4 @@
-"""Paths of documents that may have been meant by one that is not there."""
+"""What may have been meant by the path of a document that is not there."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
 from zibaldone.errors import NotFound
-from zibaldone.limits import NEAR_PATHS_LOOKED_AT, NEAR_PATHS_MAX
+from zibaldone.limits import LIST_FOLDERS_MAX, NEAR_PATHS_LOOKED_AT, NEAR_PATHS_MAX
 from zibaldone.model.query import Filter
 from zibaldone.store.port import Reader
 from zibaldone.text.links import names_of
@@ -18,6 +18,52 @@ _ALIKE = 0.6
 
 _COMPARED_CHARS = 100
 _WORDS_MAX = 8
+
+
+def explained(reader: Reader, error: NotFound) -> NotFound:
+    """An error about a missing document, with what became of it or what may have been meant."""
+    missing = error.details.get("document_id")
+    # The second: the document is there, a revision of it is not.
+    if not isinstance(missing, str) or "revision" in error.details:
+        return error
+    part = reader.documents.peek(missing, 0)
+    if part is not None and not part.is_live:
+        last = part.revision - 1
+        return NotFound(
+            f"{error.message} It was deleted; restore_document (or 'zibaldone restore') brings "
+            f"back its revision {last}.",
+            **error.details,
+            deleted=True,
+            restorable_revision=last,
+        )
+    if reader.documents.heads(f"{missing}/", limit=1):
+        return NotFound(
+            f"{error.message} It is a folder; list_documents (or 'zibaldone ls') with the prefix "
+            f"{missing + '/'!r} shows what is in it.",
+            **error.details,
+            folder=f"{missing}/",
+        )
+    return with_near_paths(error, near_paths(reader, missing))
+
+
+def nothing_under(reader: Reader, prefix: str) -> str | None:
+    """What to say of a prefix that no path has; None: some have it."""
+    if not prefix or reader.documents.heads(prefix, limit=1):
+        return None
+    near = ", ".join(map(repr, _near_prefixes(reader, prefix)))
+    return f"No path starts with {prefix!r}." + (f" Near it: {near}." if near else "")
+
+
+def _near_prefixes(reader: Reader, missing: str) -> list[str]:
+    """The folders at the same level that are most like a prefix under which there is nothing."""
+    name = missing.rstrip("/")
+    parent, slash, last = name.rpartition("/")
+    while parent and not reader.documents.heads(parent + slash, limit=1):
+        parent, slash, last = parent.rpartition("/")  # the mistake is further up
+    folders = reader.documents.folders(parent + slash, limit=LIST_FOLDERS_MAX)
+    there = [folder.prefix for folder in folders]
+    scored = sorted((-_ratio(last, path[len(parent + slash) : -1]), path) for path in there)
+    return [path for likeness, path in scored if -likeness >= _ALIKE][:NEAR_PATHS_MAX]
 
 
 def near_paths(reader: Reader, missing: str) -> list[str]:

@@ -198,7 +198,8 @@ class SourceDefinition:
             listed = ", ".join(missing)
             raise InvalidArgument(
                 f"The URL of the source {self.name!r} needs the environment variable {listed}, "
-                "which is not set.",
+                "which is not set where its rows are read: in the server, if one is running, "
+                "otherwise in this command. A server has to be restarted with it.",
                 field="url",
                 missing=missing,
             )

@@ -28,6 +28,8 @@ def _advice(tools: Set[str]) -> Iterator[str]:
         yield "rag.search_hybrid before you answer from memory"
     elif "list_documents" in tools:
         yield "list_documents to see what is there"
+    elif "recall" in tools:
+        yield "recall what is known before you begin a task"
     elif "search_memory_facts" in tools:
         yield "search_memory_facts before you answer from memory"
     reading = _reading(tools)

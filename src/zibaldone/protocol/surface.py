@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any
 
 import orjson
@@ -145,7 +146,9 @@ class Surface:
         if tool is None:
             code = METHOD_NOT_FOUND if version.era == "legacy" else INVALID_PARAMS
             reason = "Unknown tool" if self.profile.is_main else "Tool not allowed"
-            raise ProtocolError(code, f"{reason}: {name[:128]}")
+            near = get_close_matches(underscored(name), self._by_name, n=1)
+            hint = f". Did you mean {self._by_name[near[0]].name}?" if near else ""
+            raise ProtocolError(code, f"{reason}: {name[:128]}{hint}")
         try:
             if tool.job is not None and version.era == "modern" and tasks.is_declared(message):
                 return tasks.created(await start_job(tool, call, arguments), call.runtime)

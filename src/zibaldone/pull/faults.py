@@ -56,6 +56,13 @@ def translated(name: str, secrets: tuple[str, ...] = ()) -> Iterator[None]:
         raise of_driver(problem, name, secrets) from None
 
 
+_OF_FILES = {
+    "unable to open database file": "there is no such file, or it cannot be read.",
+    "file is not a database": "the file is not an SQLite database.",
+}
+"""What SQLite says, and what that means to somebody who mistyped a path."""
+
+
 def _is_driver_error(problem: BaseException) -> bool:
     return any(kind.__name__ == "Error" for kind in type(problem).__mro__)
 
@@ -66,6 +73,9 @@ def of_driver(problem: BaseException, name: str, secrets: tuple[str, ...] = ()) 
         raise Undecodable from None
     kind = _kind(problem, text)
     where = f"The source {name!r}"
+    for said, meant in _OF_FILES.items():
+        if said in text:
+            return SourceUnavailable(f"{where}: {meant}", source=name, reason="file")
     if kind == "refused":
         return SourceUnavailable(
             f"{where}: the database refused the user or the password, or the user may not read "

@@ -10,6 +10,8 @@ import orjson
 from zibaldone.errors import RemoteFailed
 from zibaldone.limits import ECHO_CHARS_MAX
 
+NO_MEMORY = "Is it the address of a memory? Zibaldone's ends in /mcp-memory, Graphiti's in /mcp."
+
 
 class IncompleteAnswer(Exception):
     """The body holds no answer to the request; it was cut off, or somebody else wrote it."""
@@ -61,7 +63,10 @@ def result_of(envelope: Mapping[str, Any]) -> dict[str, Any]:
         error = envelope["error"]
         message = error.get("message") if isinstance(error, dict) else error
         code = error.get("code") if isinstance(error, dict) else None
-        raise RemoteFailed(f"The server refused the request: {_short(message)}", rpc_code=code)
+        hint = f" {NO_MEMORY}" if "unknown tool" in str(message).lower() else ""
+        raise RemoteFailed(
+            f"The server refused the request: {_short(message)}.{hint}", rpc_code=code
+        )
     result = envelope["result"]
     return result if isinstance(result, dict) else {}
 

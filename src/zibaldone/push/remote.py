@@ -25,7 +25,7 @@ from zibaldone.errors import (
     RemoteUnavailable,
 )
 from zibaldone.limits import ECHO_CHARS_MAX, PUSH_ANSWER_BYTES_MAX, PUSH_REQUEST_SECONDS_MAX
-from zibaldone.push.answer import IncompleteAnswer, find_answer, result_of, tool_answer
+from zibaldone.push.answer import NO_MEMORY, IncompleteAnswer, find_answer, result_of, tool_answer
 from zibaldone.push.retry import Fault, Retry, retry_after_seconds
 
 PROTOCOL_VERSION = "2024-11-05"
@@ -213,6 +213,8 @@ class McpClient:
             error = RemoteUnavailable(f"{self.url} answered {status}.", http_status=status)
             wait_seconds = retry_after_seconds(response.headers.get("retry-after"))
             raise Fault(error, may_have_arrived=status not in _NOT_DONE, wait_seconds=wait_seconds)
+        if status == 404:
+            raise RemoteFailed(f"Nothing is served at {self.url}. {NO_MEMORY}", http_status=status)
         text = response.body[: 4 * ECHO_CHARS_MAX].decode("utf-8", "replace")
         shown = " ".join(text.split())[:ECHO_CHARS_MAX]
         raise RemoteFailed(f"{self.url} answered {status}: {shown}", http_status=status)

@@ -321,6 +321,16 @@ class DocumentReads(Protocol):
         """
         ...
 
+    def deleted(
+        self, prefix: str, *, before: tuple[int, str] | None = None, limit: int
+    ) -> list[RecentHead]:
+        """Deleted documents under a prefix with the time of that, the newest first.
+
+        `before` as in `recent`. It reads the rows of all documents under the prefix: this is for
+        people who look for something, not for every request.
+        """
+        ...
+
 
 class DocumentWrites(DocumentReads, Protocol):
     def insert(self, document: Document) -> Document:

@@ -30,7 +30,7 @@ from zibaldone.errors import (
     ZibaldoneError,
 )
 from zibaldone.jobs import manage
-from zibaldone.keep.nearest import near_paths, with_near_paths
+from zibaldone.keep.nearest import explained
 from zibaldone.keep.writing import end_if_cancelled
 from zibaldone.limits import DOCUMENT_ID_BYTES_MAX, ECHO_CHARS_MAX, NEAR_PATHS_SECONDS_MAX
 from zibaldone.model.job import Job
@@ -123,7 +123,7 @@ async def _run(
         raise DeadlineExceeded(_too_slow(tool, seconds_max)) from None
     except NotFound as error:
         outcome = error.code
-        raise await _with_near_paths(call, error) from None
+        raise await _explained(call, error) from None
     except ZibaldoneError as error:
         outcome = error.code
         raise
@@ -144,20 +144,16 @@ async def _run(
             _log_change(tool, call, arguments, outcome)
 
 
-async def _with_near_paths(call: Call, error: NotFound) -> NotFound:
-    """The error about a missing document, with the paths that may have been meant."""
-    missing = error.details.get("document_id")
-    if not isinstance(missing, str) or "near" in error.details:
-        return error
-    if "revision" in error.details:  # the document is there
+async def _explained(call: Call, error: NotFound) -> NotFound:
+    """The error about a missing document, with what became of it or what may have been meant."""
+    if "document_id" not in error.details or "near" in error.details:
         return error
     with contextlib.suppress(ZibaldoneError):
-        near = await call.runtime.store.read(
+        return await call.runtime.store.read(
             call.principal.tenant,
-            lambda reader: near_paths(reader, missing),
+            lambda reader: explained(reader, error),
             seconds_max=NEAR_PATHS_SECONDS_MAX,
         )
-        return with_near_paths(error, near)
     return error
 
 

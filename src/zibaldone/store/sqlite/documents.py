@@ -155,6 +155,15 @@ class Documents:
         selected = self._raw.execute(_SQL["recent"], {**values, "offset": offset, "limit": limit})
         return [rows.recent_head(row) for row in selected]
 
+    def deleted(
+        self, prefix: str, *, before: tuple[int, str] | None = None, limit: int
+    ) -> list[RecentHead]:
+        values = recent_values(self._tenant, prefix, None, None, before)
+        if values is None:
+            return []
+        selected = self._raw.execute(_SQL["deleted"], {**values, "limit": limit})
+        return [rows.recent_head(row) for row in selected]
+
     def _level(self, prefix: str) -> dict[str, Any] | None:
         """The range of a prefix, and how many characters it has."""
         visible = visible_range(self._tenant, prefix)

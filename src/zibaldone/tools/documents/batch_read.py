@@ -8,7 +8,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from zibaldone.errors import NotFound, ResponseTooLarge, ZibaldoneError
-from zibaldone.keep.nearest import near_paths, with_near_paths
+from zibaldone.keep.nearest import explained
 from zibaldone.keep.reads import preview, whole
 from zibaldone.limits import BATCH_PATHS_MAX
 from zibaldone.store.port import Reader
@@ -65,7 +65,7 @@ async def handle(call: Call, given: BatchRead) -> Batch:
             except ZibaldoneError as error:
                 if isinstance(error, NotFound) and looked_near < _LOOKED_NEAR_MAX:
                     looked_near += 1
-                    error = _with_near_paths(reader, error)
+                    error = explained(reader, error)
                 items.append({"path": path, "status": "error", "error": _item_error(error)})
                 is_cut = is_cut or isinstance(error, ResponseTooLarge)
                 continue
@@ -75,13 +75,6 @@ async def handle(call: Call, given: BatchRead) -> Batch:
         return {"items": items, "count": len(items), "truncated": is_cut}
 
     return await call.read_texts(read_all, _chars)
-
-
-def _with_near_paths(reader: Reader, error: NotFound) -> NotFound:
-    missing = error.details.get("document_id")
-    if not isinstance(missing, str):
-        return error
-    return with_near_paths(error, near_paths(reader, missing))
 
 
 def _chars(batch: Batch) -> int:

@@ -19,6 +19,7 @@ from zibaldone.find.missing import notes_of, parts_of
 from zibaldone.find.parse import checked_query, query_notes
 from zibaldone.find.parse import meant as meant_text
 from zibaldone.find.render import ShownHit, render_hits
+from zibaldone.keep.nearest import nothing_under
 from zibaldone.limits import (
     FILTER_VALUES_MAX,
     KNOWLEDGE_RESPONSE_BYTES,
@@ -82,7 +83,10 @@ async def handle(call: Call, given: SearchKnowledge) -> Hits:
     def find(reader: Reader, limit: int) -> tuple[DocumentHits, list[str]]:
         hits = search_documents(reader, query, where, meant.meaning, limit=limit)
         hits = replace(hits, missing=(*meant.missing, *hits.missing))
-        return hits, _index_notes(reader, query_vectors.embedder)
+        notes = _index_notes(reader, query_vectors.embedder)
+        if not hits.hits and (nowhere := nothing_under(reader, where.prefix)):
+            notes.append(nowhere.rstrip("."))
+        return hits, notes
 
     def search(reader: Reader) -> Hits:
         hits, notes = find(reader, SEARCH_LIMIT_MAX if by_time else given.limit)

@@ -79,6 +79,16 @@ WHERE deleted_at_us IS NULL AND namespace = %(namespace)s
 ORDER BY updated_at_us DESC, document_id DESC
 LIMIT %(limit)s OFFSET %(offset)s;
 
+-- name: deleted
+-- A page of deleted documents by the time of that, the newest first.
+SELECT document_id, parent_id, title, tags, revision, deleted_at_us
+FROM zibaldone.documents
+WHERE deleted_at_us IS NOT NULL AND namespace = %(namespace)s
+  AND (deleted_at_us, document_id) < (%(until)s, %(last_id)s) AND deleted_at_us >= %(since)s
+  AND document_id >= %(start)s AND (%(end)s::text IS NULL OR document_id < %(end)s)
+ORDER BY deleted_at_us DESC, document_id DESC
+LIMIT %(limit)s;
+
 -- name: id_at_offset
 -- The id that stands just before a page; walks the index of live ids.
 SELECT document_id FROM zibaldone.documents

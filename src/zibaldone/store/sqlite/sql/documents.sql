@@ -100,6 +100,16 @@ WHERE deleted_at_us IS NULL AND namespace = :namespace
 ORDER BY updated_at_us DESC, document_id DESC
 LIMIT :limit OFFSET :offset;
 
+-- name: deleted
+-- A page of deleted documents by the time of that, the newest first.
+SELECT document_id, parent_id, title, tags, revision, deleted_at_us
+FROM documents
+WHERE deleted_at_us IS NOT NULL AND namespace = :namespace
+  AND (deleted_at_us, document_id) < (:until, :last_id) AND deleted_at_us >= :since
+  AND document_id >= :start AND (:end IS NULL OR document_id < :end)
+ORDER BY deleted_at_us DESC, document_id DESC
+LIMIT :limit;
+
 -- name: id_at_offset
 -- The id that stands just before a page; walks the index of live ids only, never the rows.
 SELECT document_id FROM documents
