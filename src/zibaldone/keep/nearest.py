@@ -89,7 +89,7 @@ def _candidates(reader: Reader, missing: str) -> Iterator[str]:
         for head in reader.documents.heads(start + name[:kept], limit=NEAR_PATHS_LOOKED_AT):
             yield head.document_id
     # The name may be right and the folder wrong,
-    named = reader.links.with_names(names_of(missing, ""), limit=NEAR_PATHS_LOOKED_AT)
+    named = reader.links.with_names(names_of(missing, ""), each=NEAR_PATHS_LOOKED_AT)
     for documents in named.values():
         yield from (document.document_id for document in documents)
     if folder:  # or both nearly right.
