@@ -298,7 +298,7 @@ def test_include_and_exclude(cli: Commands, tmp_path: Path) -> None:
     assert cli.ids()[1:] == ["only/a.md", "only/drafts/c.md"]
     cli.ok("import", str(folder), "--include", "node_modules/**", "--include", ".github/*.md")
     assert cli.ids()[:3] == [".github/f.md", "a.md", "node_modules/x/d.md"]
-    assert cli.error("import", str(folder), "--exclude", "*a*b*c*d*e") == (3, "INVALID_ARGUMENT")
+    assert cli.error("import", str(folder), "--exclude", "a" * 2_000) == (3, "INVALID_ARGUMENT")
 
 
 def test_a_line_that_is_no_pattern_is_reported(cli: Commands, folder: Path) -> None:

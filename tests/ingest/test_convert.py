@@ -220,6 +220,22 @@ class TestChildren:
             run(converter.convert(b"\x89PNG", name="a.png"))
         assert children == []
 
+    @pytest.mark.parametrize(
+        ("name", "data"),
+        [
+            ("a.rst", b"A\n=\n\nwords"),
+            ("a.org", b"* A\nwords"),
+            ("a.ipynb", b'{"cells": [{"cell_type": "markdown", "source": "words"}]}'),
+            ("a.html", PAGE),
+            ("a.txt", "Gr\u00f6\u00dfe der T\u00fcr".encode("latin-1")),
+        ],
+    )
+    def test_whatever_is_parsed_or_guessed_needs_one(
+        self, converter: Converter, run: Run, children: list[Child], name: str, data: bytes
+    ) -> None:
+        run(converter.convert(data, name=name))
+        assert len(children) == 1
+
     def test_one_is_used_again_and_replaced_in_time(
         self,
         converter: Converter,
