@@ -54,6 +54,9 @@ def test_json_behind_two_dashes_is_a_word(cli: Commands) -> None:
     found = cli("search", "--", "--json")
     assert (found.exit_code, found.stdout) == (0, "")
     assert "Nothing found" in found.stderr
+    missing = cli("get", "--", "--json")
+    assert (missing.exit_code, missing.stdout) == (4, "")
+    assert "[NOT_FOUND]" in missing.stderr
 
 
 # Help of all commands in one process. What reads, each in a child of one that has everything

@@ -55,6 +55,16 @@ def test_on_a_terminal_lines_are_wrapped_and_words_are_marked(kept: Path) -> Non
     assert {word.lower() for word in marked} == {"rollback"}
 
 
+def test_a_passage_has_its_heading_above_it_unless_that_is_the_title(data: Path) -> None:
+    filler = "Nothing of note happened in the harbour that morning. " * 30
+    body = f"# Deploying\n\n{filler}\n\n## Going back\n\nA rollback takes a minute. {filler}"
+    Commands(data).ok("put", "long.md", stdin=body)
+    Commands(data).ok("put", "short.md", stdin="# Rollback\n\nIt takes a minute.")
+    lines = [line.strip() for line in _ESCAPE.sub("", on_terminal(data)).splitlines()]
+    assert lines[lines.index("Deploying > Going back") + 1].startswith("## Going back")
+    assert lines.count("Rollback") == 1, "as the title"
+
+
 def test_no_color_where_it_is_not_wanted(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\x1b" not in on_terminal(kept, NO_COLOR="1")
     assert "\x1b" not in on_terminal(kept, "--color", "never")

@@ -278,10 +278,11 @@ def test_headings_of_sphinx_have_no_links_to_themselves() -> None:
     page = (
         '<h1>Intro<a class="headerlink" href="#intro" title="Link to this heading">\u00b6</a></h1>'
         '<h2>Next <a href="#next">#</a></h2><p>Read <a href="#more">more</a>.</p>'
+        '<h2>Last<a class="headerlink" href="#last">Permalink</a></h2><p>End.</p>'
     )
     extracted = extract(page.encode(), name="a.html")
     assert extracted.title == "Intro"
-    assert extracted.text == "# Intro\n\n## Next\n\nRead [more](#more)."
+    assert extracted.text == "# Intro\n\n## Next\n\nRead [more](#more).\n\n## Last\n\nEnd."
 
 
 def test_all_of_it_is_imported(tmp_path: Path) -> None:
