@@ -47,6 +47,14 @@ def test_the_first_key_closes_and_deleting_the_last_opens(server: Server) -> Non
     assert cli.ok("key", "list").startswith("There are no keys")
 
 
+def test_keys_that_have_ended_open_nothing_and_it_is_said(cli: Commands) -> None:
+    create_key(cli.data, "--expires", "2020-01-01T00:00:00Z")
+    assert "No valid key is left" in cli("key", "list").stderr
+    key = create_key(cli.data)
+    assert cli("key", "list").stderr == ""
+    assert "No valid key is left" in cli("key", "revoke", key.key_id).stderr
+
+
 def test_all_are_deleted_or_none(cli: Commands) -> None:
     keys = [create_key(cli.data) for _ in range(3)]
     assert cli.error("key", "delete", keys[0].key_id, "key_unknown") == (4, "NOT_FOUND")

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 
 import pytest
 
 from tests.store.backends import Backend
-from tests.store.kept import Kept
+from tests.store.kept import ACTOR, Kept
 from zibaldone.access.principal import Tenant
 from zibaldone.errors import QuotaExceeded, ZibaldoneError
+from zibaldone.keep.create import NewDocument, create
 from zibaldone.limits import Limits
 from zibaldone.model.usage import NamespaceUsage
+from zibaldone.store.port import Writer
 
 Opened = Callable[[Limits], AbstractContextManager[Kept]]
 
@@ -69,6 +73,28 @@ def test_a_write_that_fails_counts_for_nothing(kept: Kept) -> None:
     with pytest.raises(ZibaldoneError):
         kept.create("a", "x")
     assert usage(kept) == before
+
+
+def test_writes_at_the_same_time_are_counted_one_after_the_other(opened: Opened) -> None:
+    """Of two processes: the second sees what the first adds, though it is not committed yet."""
+    limits = replace(Limits(), namespace_documents_max=1)
+    has_added, may_commit = threading.Event(), threading.Event()
+    with opened(limits) as one, opened(limits) as other, ThreadPoolExecutor(2) as threads:
+
+        def add_slowly(writer: Writer) -> None:
+            create(writer, NewDocument("a", "x"), ACTOR, limits)
+            has_added.set()
+            may_commit.wait(1)
+
+        first = threads.submit(one.write, add_slowly)
+        assert has_added.wait(20)
+        second = threads.submit(other.create, "b", "x")
+        wait([second], timeout=0.5)  # it waits for the first, unless it counts without it
+        may_commit.set()
+        first.result()
+        with pytest.raises(QuotaExceeded):
+            second.result()
+        assert counts(one) == (1, 1)
 
 
 def test_namespaces_are_counted_apart(kept: Kept) -> None:
