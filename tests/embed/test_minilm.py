@@ -93,6 +93,8 @@ def test_it_trusts_itself_only_with_scripts_it_knows() -> None:
     assert model.language_trust("plain English words") == 1.0
     assert model.language_trust("12 + 34 = 46") == 1.0
     assert model.language_trust("Öffnungszeiten für Bürger über Ämter") == 0.5
+    assert model.language_trust("Wer hat das Rathaus von Bremen gebaut?") == 0.5
+    assert model.language_trust("Who built the town hall of Bremen?") == 1.0
     assert model.language_trust("知识库搜索") == 0.0
     assert model.language_trust("ค้นหาความรู้") == 0.0
     assert model.language_trust("") == 1.0

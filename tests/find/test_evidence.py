@@ -97,3 +97,16 @@ def test_what_holds_a_quotation_stays_first(ask: Caller) -> None:
     add(ask, "about", chapters("", ABOUT, ABOUT, ABOUT), title="Calibrate sextant mirrors")
     found = hits(ask, 'how to calibrate the mirrors of a sextant, "keep it dry"')
     assert found[0][0] == "quoting"
+
+
+def test_a_first_line_is_a_title_if_it_stands_alone(ask: Caller) -> None:
+    """That of a paragraph, which is cut, or of a program names no subject."""
+    lines = {"cut": " ", "program": "\n    ", "heading": "\n\n", "ruled": "\n=======\n"}
+    for path, below in lines.items():
+        content = f"Calibrate sextants{below}{FILLER}"
+        ask("upload_document", path=path, content=content, mime="text/plain")
+    add(ask, "better", f"{ABOUT}{ABOUT}{FILLER}")
+    found = dict(hits(ask, "how to calibrate the mirrors of a sextant"))
+    titled = min(found["heading"], found["ruled"])
+    assert titled > found["program"] + 0.02
+    assert titled > found["cut"] + 0.02

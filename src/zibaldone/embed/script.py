@@ -1,8 +1,11 @@
-"""Which scripts a model can read: an English model gives useless vectors for Chinese."""
+"""Which scripts and languages a model can read: an English one knows no Chinese, little German."""
 
 from __future__ import annotations
 
 import re
+
+from zibaldone.text.language import other_language_of
+from zibaldone.text.words import fold_case, lexemes
 
 _LETTER = re.compile(r"[^\W\d_]")
 _PLAIN_LATIN = re.compile("[a-z]", re.IGNORECASE)
@@ -21,16 +24,20 @@ _VIETNAMESE = re.compile("[\u0102\u0103\u0110\u0111\u01a0\u01a1\u01af\u01b0\u1ea
 
 MOSTLY_FOREIGN = 0.5
 SOMEWHAT_FOREIGN = 0.05
+_LITTLE = 0.5
+"""The trust in vectors of a language that the model has met here and there."""
 
 
 def english_trust(text: str) -> float:
-    """1 for plain Latin letters, less with accented ones, 0 for another script.
+    """1 for English, less for another language or accented letters, 0 for another script.
 
-    Accents are a sign of other languages (German, Vietnamese), for which an English model still
-    helps a little. It cannot read a text that is mostly in another script.
+    For other languages of the Latin script (German, Vietnamese) an English model still helps a
+    little. It cannot read a text that is mostly in another script.
     """
     letters = len(_LETTER.findall(text))
-    return _trust(letters - len(_PLAIN_LATIN.findall(text)), letters)
+    trust = _trust(letters - len(_PLAIN_LATIN.findall(text)), letters)
+    is_foreign = trust > _LITTLE and bool(other_language_of(lexemes(fold_case(text))))
+    return _LITTLE if is_foreign else trust
 
 
 def multilingual_trust(text: str) -> float:
@@ -42,11 +49,11 @@ def multilingual_trust(text: str) -> float:
     foreign = letters - len(_MANY_LANGUAGES.findall(text))
     trust = _trust(foreign, letters)
     is_vietnamese = len(_VIETNAMESE.findall(text)) > SOMEWHAT_FOREIGN * letters
-    return min(trust, 0.5) if is_vietnamese else trust
+    return min(trust, _LITTLE) if is_vietnamese else trust
 
 
 def _trust(foreign: int, letters: int) -> float:
     share = foreign / letters if letters else 0.0
     if share >= MOSTLY_FOREIGN:
         return 0.0
-    return 0.5 if share >= SOMEWHAT_FOREIGN else 1.0
+    return _LITTLE if share >= SOMEWHAT_FOREIGN else 1.0

@@ -66,15 +66,16 @@ def search_documents(
         similarity_min=-1.0 if meaning is None else meaning.similarity_min,
     )
     candidates, document_of, is_full = _gathered(reader, wanted, meaning, limit)
+    judged = judge(reader, wanted.query, meaning, candidates)
     fused = weighted_scores(
         candidates.lexical,
         candidates.vector,
         candidates.word_scores,
         candidates.similarities,
-        vector_share=vector_share(reader, candidates, meaning),
+        vector_share=vector_share(reader, candidates, meaning, judged.word_trust),
+        word_trust=judged.word_trust,
     )
     ranked = with_bonus(fused, candidates.quoting, candidates.quoting_bonus)
-    judged = judge(reader, wanted.query, meaning, candidates)
     looked_at = max(limit, DOCUMENTS_LOOKED_AT)
     hits = _by_document(reader, ranked, document_of, judged, looked_at)
     if candidates.quoting_rank != "first":

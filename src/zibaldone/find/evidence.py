@@ -12,6 +12,7 @@ from zibaldone.model.chunk import ChunkView
 from zibaldone.model.query import Query
 from zibaldone.text.lookups import Alternatives, wanted_lookups
 from zibaldone.text.terms import index_terms
+from zibaldone.text.title import naming_title
 
 DOCUMENTS_LOOKED_AT = 20
 """The best by their best chunk; further down nothing else is looked at."""
@@ -28,7 +29,7 @@ def document_score(
     best: float, second: float, chunks: Sequence[ChunkView], asked: Sequence[Alternatives]
 ) -> float:
     """By the best two chunks of a document, or its only one, and their scores. May be above 1."""
-    score = best + _TITLE_WEIGHT * title_share(chunks[0].title, asked)
+    score = best + _TITLE_WEIGHT * title_share(naming_title(chunks[0].title, chunks[0].text), asked)
     if len(chunks) > 1 and max(chunk.chunk_index for chunk in chunks) >= _LONG_FROM_INDEX:
         score += _SECOND_WEIGHT * max(0.0, second - _GOOD) / (1.0 - _GOOD)
     return score

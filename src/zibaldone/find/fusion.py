@@ -51,8 +51,11 @@ def weighted_scores(
     similarities: Mapping[int, float],
     *,
     vector_share: float,
+    word_trust: float = 1.0,
 ) -> list[Fused]:
     """Both scores scaled to 0…1 over the union of candidates, then mixed.
+
+    The best keyword score becomes `word_trust`.
 
     `vector_share` is the part that the vectors decide, from 0 to 1. `word_scores` and
     `similarities` also hold scores of chunks that only the other leg brought, so that each is
@@ -61,7 +64,8 @@ def weighted_scores(
     word_rank, near_rank = _ranks(lexical), _ranks(vector)
     keys = word_rank.keys() | near_rank.keys()
     # What the keyword search did not score holds next to none of the words.
-    words = _scaled({key: word_scores.get(key, 0.0) for key in keys} if word_scores else {}, keys)
+    scores = {key: word_scores.get(key, 0.0) for key in keys} if word_scores else {}
+    words = {key: word_trust * score for key, score in _scaled(scores, keys).items()}
     # A chunk whose vector is not there yet is judged by its words alone.
     meaning = {**words, **_scaled(similarities, keys & similarities.keys())}
     return _sorted(

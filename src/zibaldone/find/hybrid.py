@@ -106,9 +106,11 @@ def _mixed(
     reader: Reader, query: Query, where: Filter, meaning: Meaning | None, mode: MixScores
 ) -> Ranking:
     candidates = gather(reader, _wanted(query, where, mode), meaning)
-    share = mode.vector_share
+    judged = judge(reader, query, meaning, candidates)
+    share, word_trust = mode.vector_share, 1.0
     if share is None:
-        share = vector_share(reader, candidates, meaning)
+        word_trust = judged.word_trust
+        share = vector_share(reader, candidates, meaning, word_trust)
     elif candidates.lacks_words:
         share = 1.0
     chunks = weighted_scores(
@@ -117,8 +119,9 @@ def _mixed(
         candidates.word_scores,
         candidates.similarities,
         vector_share=share if candidates.similarities else 0.0,
+        word_trust=word_trust,
     )
-    return _ranking(chunks, judge(reader, query, meaning, candidates))
+    return _ranking(chunks, judged)
 
 
 def _reranked(

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from zibaldone.errors import DeadlineExceeded
 from zibaldone.find.candidates import Candidates
 from zibaldone.find.meaning import Meaning
-from zibaldone.find.relevance import Measure, Relevance, calibration_of, score_max, wanted_terms
+from zibaldone.find.relevance import (
+    Measure,
+    Relevance,
+    calibration_of,
+    score_max,
+    telling_score,
+    wanted_terms,
+)
 from zibaldone.model.query import Query
 from zibaldone.store.port import Reader
 
@@ -22,6 +30,9 @@ _SHARE = 0.2
 class Judge:
     measure: Measure
     candidates: Candidates
+    word_trust: float = 1.0
+    """How far the keyword scores tell which chunk is meant, from 0 to 1: less where the best of
+    them comes from a stray word."""
 
     def relevance(self, chunk_keys: Iterable[int]) -> Relevance:
         """Of chunks that are shown as one hit: by the best figures that any of them has."""
@@ -34,16 +45,33 @@ class Judge:
 
 
 def judge(reader: Reader, query: Query, meaning: Meaning | None, candidates: Candidates) -> Judge:
-    words_max = None if candidates.lacks_words else word_score_max(reader, query)
+    reach = _NOT_KNOWN if candidates.lacks_words else word_reach(reader, query)
     if meaning is None:
-        return Judge(Measure(words_max), candidates)
-    return Judge(Measure(words_max, calibration_of(meaning.identity), meaning.trust), candidates)
+        return Judge(Measure(reach.score_max), candidates)
+    measure = Measure(reach.score_max, calibration_of(meaning.identity), meaning.trust)
+    return Judge(measure, candidates, _word_trust(candidates, meaning.trust * reach.telling_score))
 
 
-def word_score_max(reader: Reader, query: Query) -> float | None:
-    """The highest keyword score that a query could reach; None: it could not be told in time."""
+def _word_trust(candidates: Candidates, telling_score: float) -> float:
+    best = candidates.lexical[0][1] if candidates.lexical else 0.0
+    return min(1.0, best / telling_score) if telling_score else 1.0
+
+
+class WordReach(NamedTuple):
+    """What keyword scores mean for one query."""
+
+    score_max: float | None
+    """The highest that there could be; None: it could not be told in time."""
+    telling_score: float = 0.0
+
+
+_NOT_KNOWN = WordReach(None)
+
+
+def word_reach(reader: Reader, query: Query) -> WordReach:
     try:
         with reader.within(_SHARE):
-            return score_max(query, reader.lexical.frequencies(wanted_terms(query)))
+            frequencies = reader.lexical.frequencies(wanted_terms(query))
     except DeadlineExceeded:
-        return None
+        return _NOT_KNOWN
+    return WordReach(score_max(query, frequencies), telling_score(query, frequencies))

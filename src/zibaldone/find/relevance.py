@@ -25,6 +25,10 @@ _TERM_SCORE_MAX = 2.2
 _IDF_MIN = 1e-6
 _FEW_CHUNKS, _MANY_CHUNKS = 20, 200
 """From a few chunks it cannot be told how rare a word is that none of them has."""
+_SMALL_CHUNKS, _LARGE_CHUNKS = 200, 2_000
+"""Up to the first, vectors tell answers from the rest as well as words do; words from the second on
+(docs/explain/finding.md has the figures)."""
+_SMALL_TO_LARGE = math.log(_LARGE_CHUNKS / _SMALL_CHUNKS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,29 @@ def score_max(query: Query, frequencies: TermFrequencies) -> float:
     rarest = min(full, max(weights, default=full))
     weight = rarest + (full - rarest) * min(1.0, max(0.0, known))
     return _TERM_SCORE_MAX * (sum(weights) + absent * weight)
+
+
+def telling_score(query: Query, frequencies: TermFrequencies) -> float:
+    """The keyword score from which on words tell more than vectors which chunk is meant.
+
+    One word of a question is always somewhere, whatever is asked. So it is the most that the rarest
+    word could score alone (in a chunk that has it once, it scores about half of that), or half of
+    what all words could, where that is less. In a large index it falls to 0: among thousands of
+    chunks many are near in meaning, and few have the word.
+    """
+    smallness = math.log(_LARGE_CHUNKS / max(1, frequencies.chunks)) / _SMALL_TO_LARGE
+    if smallness <= 0.0:
+        return 0.0
+    rarest = max(
+        (
+            len(terms) * _idf(frequencies.chunks, chunks_with)
+            for terms in _word_terms(query)
+            if (chunks_with := max(frequencies.chunks_with[term] for term in terms))
+        ),
+        default=0.0,
+    )
+    alone, half = _TERM_SCORE_MAX * rarest, score_max(query, frequencies) / 2
+    return min(1.0, smallness) * min(alone, half)
 
 
 def _word_terms(query: Query) -> list[list[str]]:

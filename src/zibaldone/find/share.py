@@ -26,13 +26,19 @@ _PEAK_CHUNKS = 20
 _SAMPLE_PER_LEG = 5
 
 
-def vector_share(reader: Reader, candidates: Candidates, meaning: Meaning | None) -> float:
-    """From 0 to 1; less for a language that the model knows little of."""
+def vector_share(
+    reader: Reader, candidates: Candidates, meaning: Meaning | None, word_trust: float = 1.0
+) -> float:
+    """From 0 to 1; less for a language that the model knows little of.
+
+    A stray word singles out nothing, though few chunks hold it: in a small store each is rare.
+    """
     if meaning is None or not candidates.similarities:
         return 0.0
     if candidates.lacks_words:
         return 1.0
-    return meaning.trust * share_of(peak(candidates.lexical), _code(reader, candidates))
+    stands_out = word_trust * peak(candidates.lexical)
+    return meaning.trust * share_of(stands_out, _code(reader, candidates))
 
 
 def share_of(peak: float, code: float) -> float:

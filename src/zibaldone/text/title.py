@@ -23,6 +23,7 @@ _TITLED = frozenset({"text/markdown", "text/plain", "text/x-rst", "text/org"})
 """Other kinds of text, such as JSON or source code, have no line that names them."""
 
 _HEADING = re.compile(r"#{1,6}[ \t]+(?=[^\s#])")
+_RULE = re.compile(r"\s*|([=\-*~^#+_])\1+\s*")
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)|!?\[\[(?:[^\[\]|]*\|)?([^\[\]|]+)\]\]")
 _LEADING = re.compile(r"(?:(?:[>*+|-]|\d{1,3}[.)])[ \t]+){1,3}")
 # A run of marks is looked at from its beginning only.
@@ -53,6 +54,18 @@ def title_beside(title: str, text: str) -> str:
     nDCG@10 on chunkeval).
     """
     return "" if title.endswith(_CUT) or title == text.strip() else title
+
+
+def naming_title(title: str, text: str) -> str:
+    """A title that names a subject: "" if it is just where this text begins.
+
+    A first line names it if it is a heading, or stands alone above a blank line or a rule. The
+    first line of a paragraph or of a program does not.
+    """
+    first, _, rest = text.lstrip().partition("\n")
+    below, _, _ = rest.partition("\n")
+    is_first = not _HEADING.match(first) and title == _first_line(first)
+    return "" if is_first and not _RULE.fullmatch(below) else title_beside(title, text)
 
 
 def first_heading(text: str) -> str:

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from zibaldone.find.candidates import ranked_by_words
 from zibaldone.find.fusion import word_relevance
-from zibaldone.find.judge import word_score_max
+from zibaldone.find.judge import word_reach
 from zibaldone.find.parse import checked_query, query_notes
 from zibaldone.find.rarest import with_rarest
 from zibaldone.find.relevance import Measure
@@ -65,7 +65,7 @@ async def handle(call: Call, given: SearchFts) -> SearchAnswer[KeywordHit]:
         ranking = ranked_by_words(reader, query, where, limit=k + 1, offset=given.offset)
         relevant = [(key, score) for key, score in ranking.page if word_relevance(score) >= least]
         views = reader.chunks.views(key for key, _ in relevant[:k])
-        measure = Measure(word_score_max(reader, with_rarest(reader, query)))
+        measure = Measure(word_reach(reader, with_rarest(reader, query)).score_max)
         # Here too: to find the words in what is shown takes as long as the search.
         hits = [
             _render(views[key], score, measure.of(None, score).value, given.return_, query)
