@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import queue
+import signal
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
@@ -31,6 +34,8 @@ class Stdio:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=clean_environment(environment, data=data),
+            # A shell ignores SIGINT in what it starts in the background: children inherit that.
+            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
         )
         self._lines: queue.Queue[bytes] = queue.Queue()
         self.errors = b""
@@ -319,6 +324,41 @@ class TestTheEnd:
             assert text_of(stdio.read()["result"])["status"] == "created"
             assert stdio.process.wait(WAIT_SECONDS_MAX) == 0
             assert stdio.is_drained()
+
+    def test_an_interrupt_needs_no_further_line(
+        self, tmp_path: Path, environment: dict[str, str]
+    ) -> None:
+        """The thread that reads cannot be interrupted, and was waited for."""
+        with Stdio(tmp_path / "data", environment=environment) as stdio:
+            stdio.ask("initialize")
+            stdio.process.send_signal(signal.SIGINT)
+            assert stdio.process.wait(WAIT_SECONDS_MAX) == 130
+            assert stdio.is_drained()
+            assert b"Traceback" not in stdio.errors
+
+    def test_a_client_that_is_gone_is_not_written_to(
+        self, tmp_path: Path, environment: dict[str, str]
+    ) -> None:
+        """Each answer to it was a traceback, until nobody took those either."""
+        process = subprocess.Popen(
+            [*COMMAND, "--data", str(tmp_path / "data"), "stdio"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=clean_environment(environment, data=tmp_path / "data"),
+        )
+        with process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            assert process.stderr is not None
+            process.stdout.close()
+            with contextlib.suppress(BrokenPipeError):
+                for _ in range(100):
+                    process.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+                process.stdin.flush()
+            # Its input is open still.
+            assert process.wait(WAIT_SECONDS_MAX) == 0
+            assert b"Traceback" not in process.stderr.read()
 
     def test_a_profile_is_chosen_by_name(self, tmp_path: Path, environment: dict[str, str]) -> None:
         with Stdio(tmp_path / "data", "--profile", "readonly", environment=environment) as stdio:

@@ -6,8 +6,12 @@ Only protocol messages go to standard output; anything else that prints goes to 
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
+import threading
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from queue import SimpleQueue
 from typing import Any, BinaryIO
 
 from zibaldone.access.principal import Principal
@@ -45,25 +49,37 @@ class StdioServer:
         self._write: Callable[[Any], None] = lambda envelope: None
 
     async def serve(self, source: BinaryIO, sink: BinaryIO) -> None:
-        """Answer messages until the input ends, then finish what is running."""
+        """Answer messages until the input ends or nobody reads, then finish what is running."""
+        lines = _Lines(source)
 
         def write(envelope: Any) -> None:
-            sink.write(dumps_line(envelope) + b"\n")
-            sink.flush()
+            if lines.is_over:
+                return
+            try:
+                sink.write(dumps_line(envelope) + b"\n")
+                sink.flush()
+            except OSError:  # the client is gone; each further try would fail as well
+                lines.end()
 
         self._write = write
+        try:
+            await self._read(lines)
+            await asyncio.gather(*self._running, return_exceptions=True)
+        finally:
+            lines.end()
+
+    async def _read(self, lines: _Lines) -> None:
         bytes_max = self._runtime.limits.request_body_bytes_max
-        while line := await asyncio.to_thread(source.readline, bytes_max + 1):
+        while line := await lines.next(bytes_max + 1):
             if len(line) > bytes_max:
                 while line and not line.endswith(b"\n"):
-                    line = await asyncio.to_thread(source.readline, bytes_max + 1)
+                    line = await lines.next(bytes_max + 1)
                 problem = ProtocolError(
                     INVALID_REQUEST, f"A message is larger than {bytes_max} bytes."
                 )
-                write(error_envelope(None, problem))
+                self._write(error_envelope(None, problem))
             elif line.strip():
                 await self._receive(line)
-        await asyncio.gather(*self._running, return_exceptions=True)
 
     async def _receive(self, line: bytes) -> None:
         value: Any = None
@@ -134,8 +150,55 @@ class StdioServer:
         self._write({"jsonrpc": "2.0", "method": method, "params": params})
 
 
+class _Lines:
+    """Reads lines in a thread of its own, which the end of the process does not wait for.
+
+    A line may never come; the threads of asyncio would be waited for all the same.
+    """
+
+    def __init__(self, source: BinaryIO) -> None:
+        self._source = source
+        self._wanted: SimpleQueue[tuple[asyncio.Future[bytes], int] | None] = SimpleQueue()
+        self._next: asyncio.Future[bytes] | None = None
+        self._loop = asyncio.get_running_loop()
+        self.is_over = False
+        """Nobody is there to be answered."""
+        threading.Thread(target=self._run, name="zibaldone-stdin", daemon=True).start()
+
+    async def next(self, bytes_max: int) -> bytes:
+        """The next line, or so much of it; empty at the end."""
+        if self.is_over:
+            return b""
+        self._next = self._loop.create_future()
+        self._wanted.put((self._next, bytes_max))
+        return await self._next
+
+    def end(self) -> None:
+        """Whoever waits for a line gets none, nor does anybody later."""
+        self.is_over = True
+        self._wanted.put(None)
+        if self._next is not None:
+            _give(self._next, b"")
+
+    def _run(self) -> None:
+        while (asked := self._wanted.get()) is not None:
+            wanted, bytes_max = asked
+            try:
+                line = self._source.readline(bytes_max)
+            except (OSError, ValueError):  # it is closed
+                line = b""
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(_give, wanted, line)
+
+
+def _give(wanted: asyncio.Future[bytes], line: bytes) -> None:
+    if not wanted.done():
+        wanted.set_result(line)
+
+
 def take_streams() -> tuple[BinaryIO, BinaryIO]:
     """Standard input and output; from now on `print` writes to standard error."""
-    source, sink = sys.stdin.buffer, sys.stdout.buffer
+    # Not `sys.stdin.buffer`: the interpreter closes it at its end, and cannot while it is read.
+    source, sink = os.fdopen(os.dup(sys.stdin.fileno()), "rb"), sys.stdout.buffer
     sys.stdout = sys.stderr
     return source, sink
