@@ -295,7 +295,7 @@ class TestRefused:
         assert self.error(cli, "backup", str(tmp_path / "no" / "x"))[:2] == (4, "NOT_FOUND")
         code, _, message = self.error(cli, "restore", "notes/a")
         assert code == 4
-        assert message.endswith("zibaldone restore notes/a REVISION")
+        assert "no file notes/a, and no document has that path" in message
         assert cli("restore", "a", "1", "--force").exit_code == 2
         assert cli("restore", file, "--if-revision", "1").exit_code == 2
         assert cli.ids() == ["a"]

@@ -183,7 +183,7 @@ def test_a_key_is_referred_to_and_never_written(cli: Commands) -> None:
         assert entry["headers"] == {"Authorization": value}
     entry = cli.json("connect", "codex", "--key", "ZIB_KEY")["entry"]
     assert entry["bearer_token_env_var"] == "ZIB_KEY"
-    for wrong in ("zib_abc.def", "ZIBALDONE_KEY"):
+    for wrong in ("zib_abc.def", "zib_" + "a1_" * 12, "ZIBALDONE_KEY"):
         assert cli.error("connect", "cursor", "--key", wrong) == (3, "INVALID_ARGUMENT")
     assert cli.error("connect", "cursor", "--stdio", "--key", "K") == (3, "INVALID_ARGUMENT")
 

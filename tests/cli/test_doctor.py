@@ -175,6 +175,10 @@ def test_settings_and_where_they_come_from(
     assert in_force["host"]["source"] == "environment variable ZIBALDONE_HOST"
     assert in_force["port"] == {"name": "port", "value": 9999, "source": str(config)}
     assert in_force["log_level"]["source"] == "default"
+    brief, whole = cli("doctor").stdout, cli("doctor", "--all").stdout
+    assert "127.0.0.3" in brief
+    assert "log_level" not in brief
+    assert "log_level" in whole
     config.write_text("prot = 9999")
     code, found = findings(cli)
     status, text = only(found, "settings")

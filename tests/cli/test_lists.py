@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -117,3 +118,68 @@ def test_ls_recent(cli: Commands) -> None:
     since = listed["items"][1]["updated_at"]
     assert [line.split()[1] for line in cli.ok("ls", "--since", since).splitlines()] == ["b", "c"]
     assert cli("ls", "--since", "lately").exit_code == 3
+
+
+def test_a_prefix_that_no_path_has_is_told_with_those_near_it(cli: Commands) -> None:
+    for path in ("notes/a", "notes/2026/b", "runbooks/c"):
+        cli.ok("put", path, stdin="text")
+    told = cli("ls", "nots/")
+    assert (told.exit_code, told.stdout) == (0, "")
+    assert told.stderr == "No path starts with 'nots/'. Near it: 'notes/'.\n"
+    assert "Near it: 'notes/2026/'" in cli("ls", "notes/2062/").stderr
+    assert "Near it: 'notes/'" in cli("ls", "nots/2026/").stderr
+    assert cli("ls", "zebra/").stderr == "No path starts with 'zebra/'.\n"
+    assert cli("ls", "notes/", "--since", "2999-01-01").stderr == (
+        "Nothing under 'notes/' was written since then.\n"
+    )
+    assert "No path starts with 'nots/'. Near it: 'notes/'" in (
+        cli("search", "text", "--prefix", "nots/").stderr
+    )
+    assert "--since" in cli("ls", "--since", "yesterday").stderr
+
+
+def test_deleted_documents_are_listed_and_come_back(cli: Commands) -> None:
+    assert cli.error("restore", "notes/a") == (4, "NOT_FOUND")
+    for path in ("notes/a", "notes/b", "other/c"):
+        cli.ok("put", path, "--title", f"Title of {path}", stdin=path)
+    assert cli("ls", "--deleted").stderr == "There are no deleted documents.\n"
+    for path in ("notes/b", "other/c", "notes/a"):
+        cli.ok("rm", path)
+    listed = [line.split()[1] for line in cli.ok("ls", "--deleted").splitlines()]
+    assert listed == ["notes/a", "other/c", "notes/b"]
+    assert cli.ok("ls", "notes/", "--deleted", "--long").split()[-3:] == ["Title", "of", "notes/b"]
+    first = cli("ls", "--deleted", "--limit", "1")
+    assert "notes/a" in first.stdout
+    assert "--all" in first.stderr
+    assert [item["revision"] for item in cli.json("ls", "--deleted")["items"]] == [2, 2, 2]
+    assert cli("ls", "--deleted", "--recent").exit_code == 2
+    told = cli("get", "notes/a")
+    assert told.exit_code == 4
+    assert (
+        "It was deleted; restore_document (or 'zibaldone restore') brings back its revision 1"
+        in (told.stderr)
+    )
+    assert cli.ok("restore", "notes/a") == "restored notes/a (revision 3)\n"
+    assert cli.ok("get", "notes/a") == "notes/a"
+    assert cli.error("restore", "notes/a") == (5, "CONFLICT")
+    assert "other/" not in cli.ok("ls", "--all")
+    assert [line.split()[1] for line in cli.ok("ls", "--deleted", "--all").splitlines()] == [
+        "other/c",
+        "notes/b",
+    ]
+
+
+def test_a_file_of_the_same_name_is_no_backup(
+    cli: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "note.md").write_text("a text")
+    cli.ok("put", "note.md", "note.md")
+    cli.ok("rm", "note.md")
+    assert cli.ok("restore", "note.md") == "restored note.md (revision 3)\n"
+
+
+def test_a_folder_is_told_from_a_document(cli: Commands) -> None:
+    cli.ok("put", "notes/a", stdin="text")
+    for command in ("get", "rm", "history"):
+        assert "It is a folder" in cli(command, "notes").stderr, command

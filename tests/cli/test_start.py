@@ -7,6 +7,7 @@ import sys
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from tests.drivers.server import clean_environment
 from zibaldone.cli.lazy import LazyGroup
@@ -70,3 +71,14 @@ def test_the_summaries_are_the_first_sentences_of_the_help() -> None:
         assert command is not None
         assert command.name == name
         assert command.get_short_help_str(1000) == summary
+
+
+def test_the_commands_are_listed_by_purpose_in_80_columns() -> None:
+    listed = CliRunner().invoke(commands, ["--help"], terminal_width=80).stdout
+    lines = listed.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines.index("Start:") < lines.index("Keep and find documents:")
+    assert lines[lines.index("Start:") + 1].split()[0] == "serve"
+    assert not [line for line in lines if line.endswith("...") and not line.startswith("Usage")]
+    shown = [line.split()[0] for line in lines if line.startswith("  ") and line[2].isalpha()]
+    assert sorted(name for name in shown if name in _names()) == _names()

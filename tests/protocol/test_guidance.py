@@ -78,6 +78,7 @@ def test_each_path_says_what_it_is_for(server: Server) -> None:
     assert "rewriting" not in instructions(server, "/mcp-readonly")
     assert named_in(instructions(server, "/mcp-rag")) == {"rag.search_hybrid", "rag.get_chunks"}
     assert "list_documents" in instructions(server, "/mcp-mine")
+    assert named_in(instructions(server, "/mcp-memory")) == {"recall", "add_memory"}
     assert prompts(server, "/mcp").keys() == {"answer_from_knowledge", "keep_note", "tidy_folder"}
     assert prompts(server, "/mcp-readonly").keys() == {"answer_from_knowledge", "tidy_folder"}
     assert named_in(prompts(server, "/mcp-rag")["answer_from_knowledge"]) == {

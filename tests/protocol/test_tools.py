@@ -94,6 +94,12 @@ class TestWhatIsOffered:
         assert error["code"] == -32601
         assert "Unknown tool: move_document" in error["message"]
 
+    def test_a_mistyped_tool_is_answered_with_the_right_name(self, mcp: Mcp) -> None:
+        answer = mcp.rpc("tools/call", {"name": "searchKnowledge", "arguments": {}})
+        assert answer.json()["error"]["message"] == (
+            "Unknown tool: searchKnowledge. Did you mean search_knowledge?"
+        )
+
     @pytest.mark.requirement("V4", "X-09")
     @pytest.mark.parametrize("path", ["/mcp-gpt-full", "/mcp-gpt", "/mcp-readonly", "/mcp-mine"])
     def test_the_other_paths_do_not_allow_them(self, server: Server, path: str) -> None:

@@ -93,7 +93,10 @@ class TestNotRetried:
         """Without a session there is nothing that a 404 could be about but the URL."""
         clock = Clock()
         stub.behaviour = lambda asked: Answer(404)
-        assert isinstance(try_call(stub.url, clock), RemoteFailed)
+        problem = try_call(stub.url, clock)
+        assert isinstance(problem, RemoteFailed)
+        assert problem.message.startswith(f"Nothing is served at {stub.url}")
+        assert "/mcp-memory" in problem.message
         assert len(stub.asked) == 1
         assert clock.waits == []
 

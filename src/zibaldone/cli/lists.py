@@ -12,6 +12,7 @@ import click
 from zibaldone.cli import context
 from zibaldone.cli.hits import ColorChoice, color_option, echo_hits, echo_note
 from zibaldone.cli.vectors import unserved_advice
+from zibaldone.errors import InvalidArgument
 from zibaldone.find.parse import checked_text
 from zibaldone.limits import (
     LIST_LIMIT_DEFAULT,
@@ -114,9 +115,8 @@ def _date(text: str | None) -> str | None:
         if text is not None:
             from_iso(text)
     except (ValueError, OverflowError):
-        raise click.BadParameter(
-            f"{text!r} is not a date like 2026-01-31 or 2026-01-31T08:00:00Z.",
-            param_hint="--since",
+        raise InvalidArgument(
+            f"--since {text} is not a date like 2026-01-31 or 2026-01-31T08:00:00Z.", field="since"
         ) from None
     return text
 

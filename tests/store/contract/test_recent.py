@@ -10,7 +10,7 @@ import pytest
 from tests.store.kept import EVERYTHING, HASHED, Kept
 from zibaldone.access.principal import Tenant
 from zibaldone.model.chunk import ChunkView
-from zibaldone.model.document import Document
+from zibaldone.model.document import Document, RecentHead
 from zibaldone.model.query import Filter
 from zibaldone.store.port import Reader
 from zibaldone.text.query import parse_query
@@ -64,6 +64,27 @@ def test_pages_fit_together(dated: Kept, size: int) -> None:
         before = (TIMES[page[-1]], page[-1])
     assert paths == NEWEST_FIRST
     assert recent(dated, before=(40, "b/2"), until_us=40) == ["a/2", "c"]
+
+
+def test_deleted_documents_are_a_list_of_their_own(dated: Kept) -> None:
+    def deleted(prefix: str = "", tenant: Tenant = EVERYTHING, **more: Any) -> list[RecentHead]:
+        arguments = {"limit": 100, **more}
+        return kept.read(lambda reader: reader.documents.deleted(prefix, **arguments), tenant)
+
+    kept = dated
+    assert [head.document_id for head in deleted()] == ["gone"]
+    kept.delete("b/1")
+    kept.delete("b/2")
+    heads = deleted()
+    assert {head.document_id for head in heads} == {"gone", "b/1", "b/2"}
+    times = [head.updated_at_us for head in heads]
+    assert times == sorted(times, reverse=True)
+    last = (heads[0].updated_at_us, heads[0].document_id)
+    assert deleted(limit=1) == heads[:1]
+    assert deleted(before=last) == heads[1:]
+    assert {head.document_id for head in deleted("b/")} == {"b/1", "b/2"}
+    assert {head.document_id for head in deleted(tenant=Tenant(prefix="g"))} == {"gone"}
+    assert deleted(tenant=Tenant("away")) == []
 
 
 def test_a_tenant_sees_its_own(dated: Kept) -> None:
