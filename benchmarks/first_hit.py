@@ -28,7 +28,6 @@ from benchmarks.servers.process import zibaldone
 
 _FILE = Path(__file__).with_suffix(".toml")
 _FIRST_FEW = 5
-_TRIES_MAX = 20
 
 
 def read_documentation() -> tuple[RetrievalSet, list[str]]:
@@ -135,7 +134,7 @@ def measure(found: RetrievalSet, embedder: str) -> dict[str, dict[str, list[str]
         url = f"http://127.0.0.1:{server.port}"
         took_s = load(url, found, "", _mime)
         print(f"{len(found.documents)} documents ready in {took_s:.0f} s", flush=True)
-        ours = Patient(url, "")
+        ours = Ours(url, "")
         ways: dict[str, Ranking] = {
             "BM25, whole documents": PlainBm25(found),
             "keywords alone": ours.rag("rag.search_fts", "query"),
@@ -146,19 +145,6 @@ def measure(found: RetrievalSet, embedder: str) -> dict[str, dict[str, list[str]
             way: {number: search(question) for number, question in found.queries.items()}
             for way, search in ways.items()
         }
-
-
-class Patient(Ours):
-    """Asks again where the model was too slow, on a machine that is busy with something else."""
-
-    def call(self, path: str, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        for _ in range(_TRIES_MAX):
-            answer = super().call(path, tool, arguments)
-            if "results" in answer and "vectors" not in answer.get("left_out", ()):
-                break
-            if "results" in answer and "slow" not in answer.get("note", ""):
-                break
-        return answer
 
 
 def rank_of(ranked: Sequence[str], right: dict[str, int]) -> float:
