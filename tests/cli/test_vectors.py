@@ -84,6 +84,13 @@ def test_without_vectors_the_note_says_who_makes_them(hashed: Commands, folder: 
     assert hashed("search", "words").stderr == ""
 
 
+def test_another_note_does_not_speak_of_vectors_that_are_there(hashed: Commands) -> None:
+    hashed.ok("put", "a", stdin="a zebra among acacias, seen from afar")
+    weak = hashed("search", "zebra crossings in the rules of road traffic")
+    assert "nothing found matches the query well" in weak.stderr.lower()
+    assert "reindex" not in weak.stderr
+
+
 def test_what_healing_queues_is_made(cli: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
     cli.ok("put", "a", stdin="words")
     monkeypatch.setenv("ZIBALDONE_EMBEDDER", "hashed")
