@@ -43,7 +43,11 @@ class RemoteReranker:
         path = path if path.endswith("rerank") else path + "/rerank"
         self._url = parts._replace(path=path).geturl()
         self._model = settings.model
-        self._headers = {"content-type": "application/json", "accept": "application/json"}
+        self._headers = {
+            "content-type": "application/json",
+            "accept": "application/json",
+            "accept-encoding": "identity",
+        }
         if settings.api_key:
             self._headers["authorization"] = f"Bearer {settings.api_key}"
         self._dialects: tuple[Dialect, ...] = (settings.dialect,)
@@ -85,7 +89,7 @@ class RemoteReranker:
                 "POST", self._url, content=request, headers=self._headers
             ) as answer:
                 received = bytearray()
-                async for piece in answer.aiter_bytes():
+                async for piece in answer.aiter_raw():  # unpacked, a small one could be huge
                     received += piece
                     if len(received) > RERANK_ANSWER_BYTES_MAX:
                         raise RerankerUnavailable(f"The answer of {self.name} is too large")
