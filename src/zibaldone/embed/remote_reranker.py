@@ -13,7 +13,11 @@ import orjson
 
 from zibaldone import extras
 from zibaldone.errors import ConfigurationError, RerankerUnavailable
-from zibaldone.limits import RERANK_ANSWER_BYTES_MAX, RERANK_REQUESTS_MAX
+from zibaldone.limits import (
+    RERANK_ANSWER_BYTES_MAX,
+    RERANK_REQUESTS_EXTRA,
+    RERANK_REQUESTS_MAX,
+)
 
 Dialect = Literal["auto", "tei", "cohere"]
 DIALECTS: tuple[Dialect, ...] = ("auto", "tei", "cohere")
@@ -110,7 +114,10 @@ class RemoteReranker:
         httpx = extras.require("remote", "httpx2")
         # The caller bounds the time of a request as a whole. No connection outlives its request:
         # it could outlive its event loop, too.
-        limits = httpx.Limits(max_connections=RERANK_REQUESTS_MAX, max_keepalive_connections=0)
+        limits = httpx.Limits(
+            max_connections=RERANK_REQUESTS_MAX + RERANK_REQUESTS_EXTRA,
+            max_keepalive_connections=0,
+        )
         return httpx.AsyncClient(timeout=None, limits=limits, follow_redirects=False)
 
     def _read(self, body: bytes, count: int) -> list[float]:
