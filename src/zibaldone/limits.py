@@ -318,8 +318,15 @@ RERANK_ANSWER_BYTES_MAX = 1 * MIB
 RERANK_REQUESTS_MAX = 8
 """Requests to the reranker at the same time; further searches wait within their time for it."""
 
+RERANK_REQUESTS_BESIDE_OTHERS = 2
+"""The same of one key while others search."""
+
+RERANK_REQUESTS_EXTRA = 4
+"""Further ones, for keys of which none runs."""
+
 RERANK_FAILURES_MAX = 3
-"""After so many failures in a row the reranker is left alone for a while."""
+"""After so many failures in a row the searches of a key leave the reranker alone for a while. What
+one key asks may be what it fails at."""
 
 RERANK_PAUSE_SECONDS = 15.0
 """That while."""

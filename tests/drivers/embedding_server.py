@@ -6,6 +6,7 @@ import base64
 import contextlib
 import json
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -25,6 +26,8 @@ class Answer:
     status: int = 200
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
+    pause_seconds: float = 0.0
+    """Between two bytes of the body, which then goes out one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +86,11 @@ class EmbeddingServer:
                     self.send_header(name, value)
                 self.send_header("content-length", str(len(answer.body)))
                 self.end_headers()
-                self.wfile.write(answer.body)
-                self.wfile.flush()
+                step = 1 if answer.pause_seconds else len(answer.body) or 1
+                for start in range(0, len(answer.body), step):
+                    self.wfile.write(answer.body[start : start + step])
+                    self.wfile.flush()
+                    time.sleep(answer.pause_seconds)
 
             def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002
                 pass

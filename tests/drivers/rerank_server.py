@@ -33,6 +33,7 @@ class RerankServer:
     dialect: ServerDialect = "tei"
     favourite: str = "favourite"
     answer: Callable[[Asked], tuple[int, bytes] | None] = lambda asked: None
+    headers: dict[str, str] = field(default_factory=dict)
     asked: list[Asked] = field(default_factory=list)
     hold: threading.Event = field(default_factory=threading.Event)
 
@@ -53,6 +54,8 @@ class RerankServer:
                 with contextlib.suppress(OSError):  # whoever asked may not have waited
                     self.send_response(status)
                     self.send_header("content-type", "application/json")
+                    for name, value in owner.headers.items():
+                        self.send_header(name, value)
                     self.send_header("content-length", str(len(content)))
                     self.end_headers()
                     self.wfile.write(content)

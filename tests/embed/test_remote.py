@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email.utils
+import gzip
 import json
 import math
 import time
@@ -47,7 +48,8 @@ def model(server: EmbeddingServer) -> Iterator[Remote]:
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """How long it would have waited before it asked again; nobody waits here."""
     waited: list[float] = []
-    monkeypatch.setattr(remote, "time", SimpleNamespace(sleep=waited.append))
+    clock = SimpleNamespace(sleep=waited.append, monotonic=time.monotonic)
+    monkeypatch.setattr(remote, "time", clock)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     return waited
 
@@ -174,7 +176,10 @@ class TestBusyServers:
 
     @pytest.mark.parametrize(
         ("header", "waited"),
-        [("0", 0.0), ("3", 3.0), ("0.5", 0.5), ("-1", 0.0), ("soon", 0.25), ("nan", 0.0)],
+        [
+            *(("0", 0.0), ("3", 3.0), ("0.5", 0.5), ("-1", 0.0), ("soon", 0.25), ("nan", 0.0)),
+            ("Fri, 31 Dec 9999 23:59:59 -2359", 0.25),
+        ],
     )
     def test_retry_after_is_honoured(
         self,
@@ -302,6 +307,21 @@ def test_an_answer_without_end_is_not_read_to_its_end(
         model.embed(["zebra"])
     server.behaviour = lambda asked: None
     assert_right(model, ["zebra"])
+
+
+def test_an_answer_that_trickles_in_is_not_waited_for(server: EmbeddingServer) -> None:
+    server.behaviour = lambda asked: Answer(200, b" " * 2_000, pause_seconds=0.02)
+    impatient = Remote(server.url, "m", dimensions=DIMENSIONS, seconds_max=0.1)
+    with pytest.raises(EmbedderUnavailable, match="takes too long"):
+        impatient.embed(["zebra"])
+
+
+def test_a_packed_answer_is_not_unpacked(server: EmbeddingServer, model: Remote) -> None:
+    packed = gzip.compress(well(entries(["zebra"])).body)
+    server.behaviour = lambda asked: Answer(200, packed, {"content-encoding": "gzip"})
+    with pytest.raises(EmbeddingFailed, match="not in the OpenAI format"):
+        model.embed(["zebra"])
+    assert server.asked[0].headers["accept-encoding"] == "identity"
 
 
 def test_its_identity_is_the_models_not_the_addresses(server: EmbeddingServer) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -117,6 +118,14 @@ def test_a_bad_answer_is_told(server: RerankServer, status: int, body: bytes) ->
     with pytest.raises(RerankerUnavailable) as caught:
         ask(RemoteReranker(RerankerSettings(server.url, api_key=SECRET)))
     assert SECRET not in caught.value.message
+
+
+def test_a_packed_answer_is_not_unpacked(server: RerankServer) -> None:
+    server.answer = lambda asked: (200, gzip.compress(server.well(asked)[1]))
+    server.headers = {"content-encoding": "gzip"}
+    with pytest.raises(RerankerUnavailable, match="cannot be read"):
+        ask(RemoteReranker(RerankerSettings(server.url)))
+    assert server.asked[0].headers["accept-encoding"] == "identity"
 
 
 def test_a_server_that_is_not_there_is_told(server: RerankServer) -> None:

@@ -65,7 +65,7 @@ class Remote:
         self.dimensions = dimensions
         self.identity = f"remote/{model}/{dimensions}"
         self._url = url.rstrip("/") + "/embeddings"
-        self._headers = {"content-type": "application/json"}
+        self._headers = {"content-type": "application/json", "accept-encoding": "identity"}
         if api_key:
             self._headers["authorization"] = f"Bearer {api_key}"
         self._seconds_max = seconds_max
@@ -126,15 +126,20 @@ class Remote:
         raise AssertionError("the last try returns or raises")
 
     def _post(self, body: bytes, wait_seconds: float) -> _Answer:
-        """Send one request; stops reading an answer that is too long."""
+        """Send one request; stops reading an answer that is too long, or that does not end."""
         client = self._opened()
+        until_s = time.monotonic() + self._seconds_max  # the client only limits each read
         with client.stream("POST", self._url, content=body, headers=self._headers) as answer:
             parts, size = [], 0
-            for part in answer.iter_bytes():
+            for part in answer.iter_raw():  # unpacked, a small answer could be huge
                 size += len(part)
                 if size > EMBED_RESPONSE_BYTES_MAX:
                     raise EmbeddingFailed(
                         f"{self.name}: the embedding server's answer is too large."
+                    )
+                if time.monotonic() > until_s:
+                    raise EmbedderUnavailable(
+                        f"{self.name}: the embedding server's answer takes too long."
                     )
                 parts.append(part)
             wait_seconds = _retry_after_s(answer.headers.get("retry-after"), wait_seconds)
@@ -196,8 +201,8 @@ def _retry_after_s(header: str | None, otherwise_s: float) -> float:
         wanted_s = float(header)
     except ValueError:
         try:
-            moment = email.utils.parsedate_to_datetime(header)
-        except (TypeError, ValueError):
+            moment = email.utils.parsedate_to_datetime(header).astimezone(UTC)
+        except (TypeError, ValueError, OverflowError):
             return otherwise_s
-        wanted_s = (moment.astimezone(UTC) - datetime.now(UTC)).total_seconds()
+        wanted_s = (moment - datetime.now(UTC)).total_seconds()
     return min(max(0.0, wanted_s), _RETRY_AFTER_SECONDS_MAX)

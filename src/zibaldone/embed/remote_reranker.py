@@ -13,7 +13,11 @@ import orjson
 
 from zibaldone import extras
 from zibaldone.errors import ConfigurationError, RerankerUnavailable
-from zibaldone.limits import RERANK_ANSWER_BYTES_MAX, RERANK_REQUESTS_MAX
+from zibaldone.limits import (
+    RERANK_ANSWER_BYTES_MAX,
+    RERANK_REQUESTS_EXTRA,
+    RERANK_REQUESTS_MAX,
+)
 
 Dialect = Literal["auto", "tei", "cohere"]
 DIALECTS: tuple[Dialect, ...] = ("auto", "tei", "cohere")
@@ -43,7 +47,11 @@ class RemoteReranker:
         path = path if path.endswith("rerank") else path + "/rerank"
         self._url = parts._replace(path=path).geturl()
         self._model = settings.model
-        self._headers = {"content-type": "application/json", "accept": "application/json"}
+        self._headers = {
+            "content-type": "application/json",
+            "accept": "application/json",
+            "accept-encoding": "identity",
+        }
         if settings.api_key:
             self._headers["authorization"] = f"Bearer {settings.api_key}"
         self._dialects: tuple[Dialect, ...] = (settings.dialect,)
@@ -85,7 +93,7 @@ class RemoteReranker:
                 "POST", self._url, content=request, headers=self._headers
             ) as answer:
                 received = bytearray()
-                async for piece in answer.aiter_bytes():
+                async for piece in answer.aiter_raw():  # unpacked, a small one could be huge
                     received += piece
                     if len(received) > RERANK_ANSWER_BYTES_MAX:
                         raise RerankerUnavailable(f"The answer of {self.name} is too large")
@@ -106,7 +114,10 @@ class RemoteReranker:
         httpx = extras.require("remote", "httpx2")
         # The caller bounds the time of a request as a whole. No connection outlives its request:
         # it could outlive its event loop, too.
-        limits = httpx.Limits(max_connections=RERANK_REQUESTS_MAX, max_keepalive_connections=0)
+        limits = httpx.Limits(
+            max_connections=RERANK_REQUESTS_MAX + RERANK_REQUESTS_EXTRA,
+            max_keepalive_connections=0,
+        )
         return httpx.AsyncClient(timeout=None, limits=limits, follow_redirects=False)
 
     def _read(self, body: bytes, count: int) -> list[float]:

@@ -13,6 +13,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from zibaldone.access.share import current_share
+from zibaldone.access.turns import TaskTurns, Turns
 from zibaldone.embed.port import Reranker
 from zibaldone.errors import ZibaldoneError
 from zibaldone.find.documents import DocumentHit
@@ -20,6 +22,8 @@ from zibaldone.find.missing import Missing
 from zibaldone.limits import (
     RERANK_FAILURES_MAX,
     RERANK_PAUSE_SECONDS,
+    RERANK_REQUESTS_BESIDE_OTHERS,
+    RERANK_REQUESTS_EXTRA,
     RERANK_REQUESTS_MAX,
     RERANK_TEXT_CHARS_MAX,
 )
@@ -31,6 +35,9 @@ LATE = "The reranker did not answer in time"
 BUSY = "The reranker has too much to do"
 PAUSED = "The reranker failed several times and is tried again soon"
 
+_SHARES_MAX = 1_000
+"""Keys whose failures are remembered."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reordered:
@@ -38,17 +45,31 @@ class Reordered:
     missing: tuple[Missing, ...] = ()
 
 
+@dataclass(slots=True)
+class _Luck:
+    """How the last searches of a share fared."""
+
+    failures: int = 0
+    paused_until_s: float = -math.inf
+
+
 class Reranking:
-    """Asks a reranker within bounds. After several failures in a row it is left alone for a while,
-    so that searches do not wait in vain."""
+    """Asks a reranker within bounds, in turn for the shares that search. After several failures in
+    a row a share leaves it alone for a while, so that searches do not wait in vain."""
 
     def __init__(self, reranker: Reranker, *, seconds_max: float, candidates_max: int) -> None:
         self.reranker = reranker
         self.candidates_max = candidates_max
         self._seconds_max = seconds_max
-        self._running = 0
-        self._failures = 0
-        self._paused_until_s = -math.inf
+        self._luck: dict[str, _Luck] = {}
+        self._turns = TaskTurns(
+            Turns(
+                RERANK_REQUESTS_MAX,
+                per_share=RERANK_REQUESTS_MAX,
+                beside_others=RERANK_REQUESTS_BESIDE_OTHERS,
+                extra=RERANK_REQUESTS_EXTRA,
+            )
+        )
 
     async def reorder(self, question: str, hits: Sequence[DocumentHit]) -> Reordered:
         """The same hits, the first of them in the order of the reranker, with its scores."""
@@ -63,30 +84,34 @@ class Reranking:
 
     async def _scores(self, question: str, texts: Sequence[str]) -> list[float] | str:
         """The scores, or why there are none."""
-        if time.monotonic() < self._paused_until_s:
+        luck = self._luck_of(current_share())
+        if time.monotonic() < luck.paused_until_s:
             return PAUSED
-        if self._running >= RERANK_REQUESTS_MAX:
-            return BUSY
-        self._running += 1
+        has_begun = False
         try:
-            async with asyncio.timeout(self._seconds_max):
+            async with asyncio.timeout(self._seconds_max), self._turns:
+                has_begun = True
                 scores = await self.reranker.scores(question, texts)
         except TimeoutError:
-            return self._failed(LATE)
+            return _failed(luck, LATE) if has_begun else BUSY
         except ZibaldoneError as error:
-            return self._failed(error.message)
-        finally:
-            self._running -= 1
-        self._failures = 0
+            return _failed(luck, error.message)
+        luck.failures = 0
         return scores
 
-    def _failed(self, reason: str) -> str:
-        self._failures += 1
-        _log.warning("reranker failed", extra={"reason": reason})
-        if self._failures >= RERANK_FAILURES_MAX:
-            self._failures = 0
-            self._paused_until_s = time.monotonic() + RERANK_PAUSE_SECONDS
-        return reason
+    def _luck_of(self, share: str) -> _Luck:
+        if share not in self._luck and len(self._luck) >= _SHARES_MAX:
+            self._luck.clear()  # at worst a few searches wait in vain
+        return self._luck.setdefault(share, _Luck())
+
+
+def _failed(luck: _Luck, reason: str) -> str:
+    luck.failures += 1
+    _log.warning("reranker failed", extra={"reason": reason})
+    if luck.failures >= RERANK_FAILURES_MAX:
+        luck.failures = 0
+        luck.paused_until_s = time.monotonic() + RERANK_PAUSE_SECONDS
+    return reason
 
 
 def text_of(chunk: ChunkView) -> str:

@@ -75,7 +75,11 @@ class IssuerKeys:
         # Created once: reading the system's certificates takes tens of milliseconds.
         self._client = self._httpx.AsyncClient(
             timeout=limits.issuer_answer_seconds_max,
-            headers={"User-Agent": f"zibaldone/{__version__}", "Accept": "application/json"},
+            headers={
+                "User-Agent": f"zibaldone/{__version__}",
+                "Accept": "application/json",
+                "Accept-Encoding": "identity",
+            },
             limits=self._httpx.Limits(max_keepalive_connections=0),
         )
         self._known: KeySet | None = None
@@ -170,7 +174,7 @@ class IssuerKeys:
             if response.status_code != 200:
                 raise UnusableAnswer(f"{address} answered {response.status_code}")
             body = bytearray()
-            async for piece in response.aiter_bytes():
+            async for piece in response.aiter_raw():  # unpacked, a small answer could be huge
                 body += piece
                 if len(body) > ISSUER_ANSWER_BYTES_MAX:
                     raise UnusableAnswer(

@@ -6,11 +6,12 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from zibaldone.errors import StorageUnavailable
+from zibaldone.errors import DeadlineExceeded, StorageUnavailable
 from zibaldone.store.sqlite.connection import Connection
 from zibaldone.store.sqlite.readers import Readers
 from zibaldone.store.sqlite.schema import prepare
@@ -46,6 +47,22 @@ def test_a_read_whose_caller_is_gone_ends(readers: Readers) -> None:
 
     assert asyncio.run(run()) < HANG_SECONDS
     readers.close()  # waits for what still runs
+
+
+def test_a_read_that_is_late_before_it_begins_leaves_nothing_behind(readers: Readers) -> None:
+    """SQLite looks at the clock every some thousand steps, of all runs of a statement together. The
+    third time is after `BEGIN` has begun a transaction; what stays open would refuse all others."""
+
+    def read(connection: Connection, seconds_max: float) -> None:
+        with suppress(DeadlineExceeded):
+            connection.read(lambda raw: None, seconds_max)
+
+    def in_one_turn(connection: Connection) -> bool:
+        for number in range(2_100):
+            read(connection, 100.0 if number < 1_990 else 0.0)
+        return connection.raw.in_transaction
+
+    assert not asyncio.run(readers.run(in_one_turn))
 
 
 def test_reads_that_come_together_run_together(readers: Readers) -> None:

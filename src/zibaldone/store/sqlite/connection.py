@@ -106,8 +106,8 @@ class Connection:
         self._is_expired = False
         self._deadline_s = time.monotonic() + seconds_max
         try:
-            raw.execute("BEGIN")
             try:
+                raw.execute("BEGIN")  # may be interrupted when it has begun the transaction
                 return work(raw)
             finally:
                 self._deadline_s = None
