@@ -69,7 +69,7 @@ def ls(
     order: dict[str, Any] = {}
     if is_recent or since is not None:
         order = {"sort": "recent", "updated_after": _date(since)}
-    count, next_cursor, hint = 0, None, None
+    count, next_cursor = 0, None
     # Printed with the first page, so that an error is printed alone.
     opening = '{\n  "items": ['
     with context.opened(options) as session:
@@ -88,7 +88,7 @@ def ls(
                 _echo_items(page["items"], is_long)
             count += page["count"]
             next_cursor = page.get("next_cursor")
-            hint = page.get("hint")
+        hint = None if count or is_deleted or as_json else _mistyped(session, prefix)
     if as_json:
         more = context.as_json({"count": count, "next_cursor": next_cursor})
         click.echo("\n  ],\n" + more.removeprefix("{\n"))
@@ -96,6 +96,17 @@ def ls(
         click.echo(f"Showing the first {count}; use --all to list them all.", err=True)
     elif not count:
         click.echo(hint or _nothing(prefix, is_deleted, since), err=True)
+
+
+def _mistyped(session: context.Session, prefix: str) -> str | None:
+    """That no path has this prefix, with those that are near it."""
+    from zibaldone.access.principal import LOCAL
+    from zibaldone.keep.nearest import nothing_under
+    from zibaldone.text import normalize
+
+    start = normalize.prefix(prefix)
+    store = session.runtime.store
+    return session.run(store.read(LOCAL.tenant, lambda reader: nothing_under(reader, start)))
 
 
 def _nothing(prefix: str, is_deleted: bool, since: str | None) -> str:

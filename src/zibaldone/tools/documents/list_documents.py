@@ -10,7 +10,6 @@ from pydantic.json_schema import SkipJsonSchema
 from typing_extensions import TypedDict
 
 from zibaldone.errors import InvalidArgument
-from zibaldone.keep.nearest import nothing_under
 from zibaldone.keep.reads import Period, list_level, list_page, list_recent
 from zibaldone.limits import LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX, LIST_OFFSET_MAX
 from zibaldone.text import normalize
@@ -86,30 +85,14 @@ async def handle(call: Call, given: ListDocuments) -> DocumentList:
             field="folders" if given.folders else "sort",
         )
     if given.folders:
-        answer = await _level(call, given, prefix)
-    else:
-        answer = await _page(call, given, prefix, period if is_recent else None)
-    is_empty = not answer["count"] and not answer.get("folders")
-    if is_empty and prefix and not given.offset and given.cursor is None:
-        hint = await call.runtime.store.read(
-            call.principal.tenant, lambda reader: nothing_under(reader, prefix)
-        )
-        if hint:
-            answer["hint"] = hint
-    return answer
-
-
-async def _page(
-    call: Call, given: ListDocuments, prefix: str, period: Period | None
-) -> DocumentList:
-    """By path, or with a period by time."""
+        return await _level(call, given, prefix)
     how: dict[str, Any] = {
         "limit": given.limit,
         "offset": given.offset,
         "cursor": given.cursor,
         "bytes_max": call.runtime.limits.list_response_bytes_max,
     }
-    if period is not None:
+    if is_recent:
         page = await call.runtime.store.read(
             call.principal.tenant, lambda reader: list_recent(reader, prefix, period, **how)
         )
