@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import resource
 import socket
 import time
@@ -67,6 +68,17 @@ class TestTimeLimits:
             peer.send(post_head("/mcp", len(body), f"accept: {accept}"))
             assert trickled(peer, body, 20) < CLOSED_SECONDS_MAX
             assert peer.answer().status in (408, 0)
+
+    def test_a_long_body_has_the_time_that_it_takes(self, quick: Server) -> None:
+        """Slower than the time limit alone would let it be, and faster than is asked for."""
+        given = {"path": "slow", "content": "x" * 600_000, "upsert": True}
+        body = json.dumps(given).encode()
+        with Peer(quick) as peer:
+            peer.send(post_head("/documents", len(body), "content-type: application/json"))
+            for start in range(0, len(body), len(body) // 8):
+                peer.send(body[start : start + len(body) // 8])
+                time.sleep((SECONDS + 2.5) / 8)  # connections are looked at once a second
+            assert peer.answer().status in (200, 201)
 
     def test_a_body_that_never_comes(self, quick: Server) -> None:
         with Peer(quick) as peer:
@@ -171,17 +183,25 @@ class TestManyOfThem:
                 given = {"path": "mine", "content": "y" * 200_000}
                 assert server.client.post("/documents", json=given).status_code == 201
 
-    def test_unread_answers_take_bounded_memory(self, tmp_path: Path) -> None:
-        environment = {"ZIBALDONE_BYTES_IN_FLIGHT_PER_KEY_MAX": str(40 * MIB)}
-        with Server(tmp_path / "data", environment=environment) as server:
+    @pytest.mark.parametrize("bound", ["BYTES_IN_FLIGHT_PER_KEY_MAX", "BYTES_IN_FLIGHT_MAX"])
+    def test_unread_answers_take_bounded_memory(self, tmp_path: Path, bound: str) -> None:
+        """Those of one key, or those of five keys that each take little."""
+        data = tmp_path / "data"
+        keys = [create_key(data) for _ in range(1 if "KEY" in bound else 5)]
+        with Server(data, environment={f"ZIBALDONE_{bound}": str(40 * MIB)}) as server:
+            server.client.headers.update(keys[0].headers)
             server.create("large", "0123456789abcde\n" * (6 * MIB // 16))
-            with Bystander(server), peers(server, 50, small=True) as hostile:
+            ask = [
+                raw_request(b"/documents/large", f"x-api-key: {key.secret}".encode())
+                for key in keys
+            ]
+            with Bystander(server, keys[0].headers), peers(server, 50, small=True) as hostile:
                 for peer in hostile[:4]:
-                    peer.send(raw_request(b"/documents/large"))
+                    peer.send(ask[0])
                     time.sleep(0.2)
                 before_mib = resident_mib(server)
-                for peer in hostile[4:]:
-                    peer.send(raw_request(b"/documents/large"))
+                for number, peer in enumerate(hostile[4:]):
+                    peer.send(ask[number % len(ask)])
                     time.sleep(0.1)
                 time.sleep(0.5)
                 # Kept, they would take 46 times 6 MiB.

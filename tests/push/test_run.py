@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -255,6 +258,39 @@ class TestGraphiti:
         elsewhere.write("b.md", "other")
         elsewhere.push(graphiti.url, **everything)
         assert graphiti.bodies() == ["other"]
+
+    def test_what_cannot_be_read_on_another_machine_is_not_deleted(
+        self,
+        graphiti: GraphitiServer,
+        folder: Folder,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        for path in ("a.md", "b.md", "closed/c.md", "d.md"):
+            folder.write(path, path)
+        folder.push(graphiti.url)
+        elsewhere = Folder(tmp_path / "elsewhere")
+        elsewhere.write("a.md", "a.md")
+        (elsewhere.path / "b.md").write_bytes(b"\xff")
+        elsewhere.write("closed/c.md", "c.md")
+        elsewhere.write("d.md", "d.md")
+        scandir = os.scandir
+
+        def some_of_it(path: str) -> Any:
+            if path.endswith("closed"):
+                raise PermissionError(errno.EACCES, "Permission denied")
+            return scandir(path)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "scandir", some_of_it)
+            elsewhere.push(graphiti.url, delete=True)
+            assert graphiti.bodies() == ["a.md", "b.md", "closed/c.md", "d.md"]
+            elsewhere.remove("d.md")  # it is known here that this one was sent
+            elsewhere.push(graphiti.url, delete=True)
+            assert graphiti.bodies() == ["a.md", "b.md", "closed/c.md"]
+        elsewhere.remove("closed/c.md")
+        elsewhere.push(graphiti.url, delete=True, resend_all=True)
+        assert graphiti.bodies() == ["a.md", "b.md"]
 
     def test_what_waits_is_looked_for_next_time(self, folder: Folder) -> None:
         with GraphitiServer(stores_at_once=False) as server:

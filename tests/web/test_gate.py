@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
+from zibaldone.access.principal import Principal
 from zibaldone.errors import TooManyRequests
-from zibaldone.web.gate import Memory
+from zibaldone.limits import UNCOUNTED_BYTES_MAX, Limits
+from zibaldone.web.gate import Admission, Gate, Memory
 
 
 def test_who_gives_up_at_the_last_moment_keeps_nothing() -> None:
@@ -48,3 +51,32 @@ def test_several_that_give_up_at_once_keep_nothing(monkeypatch: pytest.MonkeyPat
 
     for _ in range(20):
         asyncio.run(run())
+
+
+def test_a_long_body_that_is_not_let_in_keeps_nothing() -> None:
+    """Its bytes were reserved when it was read; then there was no place for it."""
+    size = UNCOUNTED_BYTES_MAX * 2
+    limits = Limits(requests_per_key_max=1, bytes_in_flight_max=size, request_body_bytes_max=size)
+    key = Principal("key")
+
+    async def admit(gate: Gate, body_bytes: int) -> Admission:
+        parts = [b"x" * (body_bytes // 4)] * 4
+
+        async def receive() -> dict[str, Any]:
+            part = parts.pop()
+            return {"type": "http.request", "body": part, "more_body": bool(parts)}
+
+        length = (b"content-length", b"%d" % body_bytes)
+        scope = {"type": "http", "method": "POST", "headers": [length]}
+        return await asyncio.wait_for(gate.admit(key, scope, receive), 5)
+
+    async def run() -> None:
+        gate = Gate(limits)
+        running = await admit(gate, 4)
+        for _ in range(3):
+            with pytest.raises(TooManyRequests):
+                await admit(gate, size)
+        gate.leave(running)
+        gate.leave(await admit(gate, size))
+
+    asyncio.run(run())

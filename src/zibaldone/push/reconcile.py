@@ -72,11 +72,16 @@ def reconcile(
     *,
     now_us: int,
     unfinished: Collection[str] = (),
+    removed: Collection[str] = (),
+    kept: Collection[str] = (),
     delete: bool = False,
     check_all: bool = False,
 ) -> Findings:
-    """`unfinished` are paths of notes that are being sent. `delete`: episodes of ours that belong
-    to no note are surplus. `check_all`: look for notes too that were seen before."""
+    """Paths of notes: `unfinished` are being sent, `removed` are to go, `kept` could not be read.
+
+    `delete`: episodes of ours that belong to no note are surplus. `check_all`: look for notes too
+    that were seen before.
+    """
     findings = Findings()
     ids = {source.note_id(path): path for path in (*saved, *unfinished)}
     for note in saved.values():
@@ -92,10 +97,11 @@ def reconcile(
         was_overtaken = note.sent_at_us < last_visible_us
         is_lost = note.is_visible or was_overtaken or now_us - note.sent_at_us > _SETTLE_US
         (findings.lost if is_lost else findings.waiting).append(note.path)
+    removed_ids, kept_ids = ({*map(source.note_id, paths)} for paths in (removed, kept))
     for note_id, copies in listing.notes.items():
         path = ids.get(note_id)
         if path is None:
-            if delete:
+            if note_id in removed_ids or (delete and note_id not in kept_ids):
                 findings.surplus.extend(uuid for uuids in copies.values() for uuid in uuids)
         elif path not in unfinished:
             findings.surplus.extend(_surplus(copies, saved[path], is_whole=path in visible))

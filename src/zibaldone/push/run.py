@@ -274,8 +274,11 @@ async def _carry_out(
     if steps:
         await Apply(options.folder, target, state, report, advance, memory.is_up).run(steps)
     if report.stopped is None:
-        may_delete = options.delete and plan.has_notes
-        report.waiting = list(await target.finish(delete=may_delete))
+        # Whatever is in a folder that cannot be read is still there.
+        kept = [one.path for one in plan.skipped if not one.is_empty]
+        is_whole = plan.has_notes and not any(path.endswith("/") for path in kept)
+        may_delete = options.delete and is_whole
+        report.waiting = list(await target.finish(delete=may_delete, kept=kept))
 
 
 def _note_plan(report: Report, plan: Plan) -> None:

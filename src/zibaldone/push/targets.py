@@ -44,8 +44,11 @@ class Target(Protocol):
         """Delete a note of so many parts."""
         ...
 
-    async def finish(self, *, delete: bool) -> Sequence[str]:
-        """Clean up; paths of notes that were acknowledged and are not stored yet."""
+    async def finish(self, *, delete: bool, kept: Collection[str] = ()) -> Sequence[str]:
+        """Clean up; paths of notes that were acknowledged and are not stored yet.
+
+        `delete`: also what belongs to no note, but not to those of `kept`, which could not be read.
+        """
         ...
 
 
@@ -86,8 +89,8 @@ class ZibaldoneTarget:
         for part in range(1, parts + 1):
             await self._memory.delete(self._source.part_id(path, part))
 
-    async def finish(self, *, delete: bool) -> Sequence[str]:
-        del delete
+    async def finish(self, *, delete: bool, kept: Collection[str] = ()) -> Sequence[str]:
+        del delete, kept
         return ()
 
 
@@ -107,6 +110,7 @@ class GraphitiTarget:
         self._state = state
         self._listing = Listing()
         self._is_listed = False
+        self._removed: set[str] = set()
 
     def episodes(self, note: Note) -> list[Episode]:
         return note.episodes(
@@ -122,7 +126,7 @@ class GraphitiTarget:
         await self._list()
         if has_steps:
             self._state.set_fact(_UNSETTLED, str(now_us() + int(PUSH_SETTLE_SECONDS * 1_000_000)))
-        findings = self._reconcile(delete=False, check_all=check_all)
+        findings = self._reconcile(check_all=check_all)
         self._state.set_visible(findings.visible)
         return findings.lost
 
@@ -136,16 +140,18 @@ class GraphitiTarget:
         return is_stored
 
     async def remove(self, path: str, parts: int) -> None:
-        """Nothing yet: `finish` deletes what belongs to no note, also what is still queued now."""
+        """Nothing yet: `finish` deletes it."""
+        del parts
+        self._removed.add(path)
 
-    async def finish(self, *, delete: bool) -> Sequence[str]:
+    async def finish(self, *, delete: bool, kept: Collection[str] = ()) -> Sequence[str]:
         if not self._is_listed:
             return ()
         sleep, deadline = self._memory.client.retry.sleep, self._memory.client.retry.deadline
         waited_seconds, wait_seconds = 0.0, 0.1
         while True:
             await self._list()
-            findings = self._reconcile(delete=delete, check_all=False)
+            findings = self._reconcile(delete=delete, kept=kept)
             self._state.set_visible(findings.visible)
             for uuid in findings.surplus:
                 await self._memory.delete(uuid)
@@ -158,13 +164,17 @@ class GraphitiTarget:
             waited_seconds += wait_seconds
             wait_seconds *= 2
 
-    def _reconcile(self, *, delete: bool, check_all: bool) -> Findings:
+    def _reconcile(
+        self, *, delete: bool = False, kept: Collection[str] = (), check_all: bool = False
+    ) -> Findings:
         return reconcile(
             self._listing,
             self._state.notes(),
             self._source,
             now_us=now_us(),
             unfinished=self._state.sending(),
+            removed=self._removed,
+            kept=kept,
             delete=delete,
             check_all=check_all,
         )

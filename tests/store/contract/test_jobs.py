@@ -7,8 +7,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Collection, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -852,3 +853,36 @@ class TestOfOneKey:
         assert count() == 2
         jobs.lease(limit=1)
         assert count() == 2
+
+
+def test_two_processes_that_lease_at_the_same_time_keep_to_the_bound(backend: Backend) -> None:
+    """The second counts what the first has taken, though that is not committed yet."""
+    stores = [backend.open(Limits()) for _ in range(2)]
+    one, other = (Kept(store, Limits()) for store in stores)
+    has_leased, may_commit = threading.Event(), threading.Event()
+
+    def lease(upkeep: Upkeep) -> list[LeasedJob]:
+        return upkeep.queue.lease(
+            "sync", limit=2, now_us=NOW, until_us=NOW + LEASE, owner=new_lease_owner(),
+            running_max=1,
+        )  # fmt: skip
+
+    def lease_slowly(upkeep: Upkeep) -> list[LeasedJob]:
+        leased = lease(upkeep)
+        has_leased.set()
+        may_commit.wait(1)
+        return leased
+
+    try:
+        for _ in range(2):
+            Jobs(one).sync()
+        with ThreadPoolExecutor(2) as threads:
+            first = threads.submit(one.upkeep, lease_slowly)
+            assert has_leased.wait(20)
+            second = threads.submit(other.upkeep, lease)
+            wait([second], timeout=0.5)  # it waits for the first, unless it counts without it
+            may_commit.set()
+            assert (len(first.result()), len(second.result())) == (1, 0)
+    finally:
+        for store in stores:
+            store.close()

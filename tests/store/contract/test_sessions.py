@@ -138,12 +138,14 @@ def test_a_session_with_2000_files_takes_less_than_100_kb(kept: Kept, backend: B
     assert lists + folders + files < 100_000
 
 
-def test_a_removed_session_leaves_nothing(kept: Kept) -> None:
+def test_a_removed_session_leaves_nothing(kept: Kept, backend: Backend) -> None:
     other = replace(KEY, session_id="other")
     fill(kept)
     fill(kept, other)
     assert kept.write(lambda w: w.sessions.remove(KEY)) is True
     assert kept.write(lambda w: w.sessions.remove(KEY)) is False
+    assert len(backend.query("SELECT 1 FROM sent_files")) == len(SENT), "those of the other"
+    assert len(backend.query("SELECT 1 FROM consult_messages")) == len(MESSAGES)
     kept.write(lambda w: w.sessions.put(session()))
     assert kept.read(lambda r: r.sessions.messages(KEY)) == []
     assert kept.read(lambda r: r.sessions.stable(KEY)) is None

@@ -198,3 +198,23 @@ class TestSmallReads:
         with pytest.raises(Exception, match="read"):
             kept.read(change, is_small=True)
         assert kept.known("a").title != "x"
+
+
+def test_a_connection_that_was_left_in_the_middle_is_not_used_again(
+    raw: Raw, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its next answer would be that of the statement before."""
+
+    class Interrupted(BaseException):
+        pass
+
+    def interrupt(self: Pipeline) -> None:
+        raise Interrupted
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Pipeline, "_receive", interrupt)
+        with pytest.raises(Interrupted):
+            raw.statements.run([("SELECT 1", None)])
+    with pytest.raises(psycopg.OperationalError, match="in the middle"):
+        raw.statements.run([("SELECT 2", None)])
+    raw.close()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from tests.drivers.postgres import databases
@@ -139,6 +140,24 @@ def test_a_read_that_fails_there_is_made_again_on_the_primary(kept: Kept) -> Non
     assert ran_on == [True, False]
 
 
+def test_a_read_whose_rows_were_removed_meanwhile_says_nothing_against_the_replica(
+    kept: Kept,
+) -> None:
+    ran_on: list[bool] = []
+
+    def read(reader: Any) -> int:
+        ran_on.append(reader._transaction.value("SELECT pg_is_in_recovery()"))
+        if len(ran_on) == 1:
+            raise psycopg.errors.SerializationFailure("canceling statement due to conflict")
+        return 7
+
+    wait_for(lambda: is_on_replica(kept))
+    assert kept.read(read) == 7
+    assert ran_on == [True, False]
+    assert status(kept) == "ok"
+    assert is_on_replica(kept)
+
+
 def test_a_replica_that_is_down_is_not_read_and_comes_back(
     pair: ReplicatedPostgres, kept: Kept
 ) -> None:
@@ -259,6 +278,13 @@ class TestConfiguration:
             PostgresStore(pair.url, Limits(), read_url=databases().url(name))
         databases().drop(name)
         assert "password" not in caught.value.message
+
+    def test_another_database_of_the_same_server(self, pair: ReplicatedPostgres) -> None:
+        pair.primary.execute("CREATE DATABASE elsewhere")
+        elsewhere = pair.admin_url().replace(pair.name, "elsewhere")
+        assert elsewhere != pair.url
+        with pytest.raises(ConfigurationError, match="the same database"):
+            PostgresStore(pair.url, Limits(), read_url=elsewhere)
 
     def test_a_malformed_url(self, pair: ReplicatedPostgres) -> None:
         with pytest.raises(ConfigurationError, match=r"^read_store: the URL is not well formed"):

@@ -50,6 +50,18 @@ def test_both_paths_are_served_without_a_redirect(served: Server, path: str) -> 
     assert memory.rpc("ping").status_code == 200
 
 
+def test_another_time_is_a_change_and_another_way_to_write_it_is_not(memory: Mcp) -> None:
+    def add(**more: str) -> str:
+        given = {"name": "n", "episode_body": "x", "group_id": "times", "uuid": "t-1", **more}
+        return str(memory.call("add_memory", **given)["status"])
+
+    assert add(reference_time="2026-01-01T00:00:00Z") == "created"
+    assert add(reference_time="2026-01-01T01:00:00+01:00") == "unchanged"
+    assert add(reference_time="2026-02-01T00:00:00Z") == "updated"
+    assert add(reference_time="2026-02-01", source_description="chat") == "updated"
+    assert add(reference_time="2026-02-01", source_description="chat") == "unchanged"
+
+
 def test_an_episode_is_a_document(served: Server, memory: Mcp) -> None:
     answer = memory.call(
         "add_memory",
