@@ -9,6 +9,7 @@ signed access tokens (RFC 9068). Whoever asks for authorization is the user, and
 
 from __future__ import annotations
 
+import gzip
 import logging
 import secrets
 import threading
@@ -122,6 +123,8 @@ class AuthorizationServer:
         self.consent: set[str] | None = None
         """Scopes the user allows; None: whatever is asked for."""
         self.claimed_issuer: str | None = None
+        self.packs_keys = False
+        """Sends the keys as gzip, whatever was asked for."""
         self.answered: Counter[str] = Counter()
         self.was_asked = threading.Event()
         self.may_answer = threading.Event()
@@ -222,7 +225,10 @@ class AuthorizationServer:
         @app.get(f"{path}/jwks")
         def jwks() -> Any:
             self.answered["jwks"] += 1
-            return self.jwks()
+            if not self.packs_keys:
+                return self.jwks()
+            packed = gzip.compress(flask.json.dumps(self.jwks()).encode())
+            return flask.Response(packed, headers={"content-encoding": "gzip"})
 
         @app.post(f"{path}/token")
         def token() -> Any:

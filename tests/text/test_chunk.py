@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import random
+import threading
+import time
 from collections.abc import Callable
 from itertools import pairwise
 from zlib import crc32
@@ -10,6 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from zibaldone.limits import CHUNK_CHARS_MAX, CHUNK_CHARS_MIN, CHUNK_CHARS_TARGET
+from zibaldone.text import chunk
 from zibaldone.text.chunk import Chunk, chunk_by_size, chunk_document
 
 MIMES = ("text/markdown", "text/plain", "text/x-python", "application/json", "")
@@ -396,3 +399,33 @@ class TestBySize:
     def test_senseless_sizes_are_refused(self, size: int, overlap: int, minimum: int) -> None:
         with pytest.raises(ValueError, match="must be"):
             chunk_by_size("text", size, overlap, minimum)
+
+
+def test_long_texts_are_searched_in_pieces_and_cut_as_in_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    words = "One sentence. And another!\n\n- an item, and more\n" * 200 + "x" * 30_000
+    text = f"{words}\n\n```\n{words}\n```\n{words}"
+    mimes = ("text/markdown", "text/x-python", "text/plain")
+    whole = [chunk_document(text, mime) for mime in mimes]
+    monkeypatch.setattr(chunk, "_PIECE_CHARS", 2_000)
+    monkeypatch.setattr(chunk, "_STEP_CHARS", 1_000)
+    assert [chunk_document(text, mime) for mime in mimes] == whole
+
+
+def test_other_threads_run_while_a_text_without_any_break_is_cut() -> None:
+    longest_s, is_done = 0.0, threading.Event()
+
+    def look() -> None:
+        nonlocal longest_s
+        while not is_done.is_set():
+            started_s = time.process_time()  # of the process: others may use the machine, too
+            time.sleep(0.001)
+            longest_s = max(longest_s, time.process_time() - started_s)
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    chunk_document("." * 10_000_000)
+    is_done.set()
+    looking.join()
+    assert longest_s < 0.2  # all at once it takes 0.35

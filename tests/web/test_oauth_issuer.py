@@ -145,6 +145,14 @@ def test_an_issuer_that_never_answers_is_given_up(tmp_path: Path) -> None:
             refusal(answer, 503, "ISSUER_UNAVAILABLE")
 
 
+def test_packed_keys_are_not_unpacked(tmp_path: Path) -> None:
+    with AuthorizationServer() as packing, server_of(packing.issuer, tmp_path) as server:
+        packing.packs_keys = True
+        token = packing.token(resource=server.url)
+        refusal(server.client.get("/documents", headers=bearer(token)), 503, "ISSUER_UNAVAILABLE")
+        assert "is not JSON" in server.log()
+
+
 @pytest.mark.parametrize(
     ("name", "algorithm"),
     [("oauth-authorization-server", "RS256"), ("openid-configuration", "ES256")],

@@ -47,6 +47,9 @@ _STRUCTURE = re.compile(
 )
 _FRONT_MATTER = re.compile(r"---[ \t\r]*\n(?s:.*?)^---[ \t\r]*$", re.MULTILINE)
 _NO_TITLE = re.compile(r"\s*(?:[-*+>|#]|\d+[.)])")
+_PIECE_CHARS = 1 << 18
+_PIECES_OVERLAP_CHARS = 1 << 10
+"""A match that begins before this, and for so long has neither matched nor failed, is not found."""
 _CODE_KINDS = frozenset(("text/css", "text/csv", "text/javascript", "text/tab-separated-values"))
 
 
@@ -136,13 +139,18 @@ def _cut_markdown(body: str, cutting: _Cutting) -> None:
 
 
 def _next_mark(body: str, at: int) -> re.Match[str] | None:
-    """The next heading or fence, searched for in steps of whole lines.
+    """The next heading or fence."""
+    return _found_in_lines(_STRUCTURE, body, at)
+
+
+def _found_in_lines(pattern: re.Pattern[str], body: str, at: int) -> re.Match[str] | None:
+    """The first match of a pattern that matches within a line, in steps of whole lines.
 
     Between two steps other threads run: over ten million lines one search takes a second.
     """
     while at < len(body):
         end = body.find("\n", at + _STEP_CHARS) + 1 or len(body)
-        if mark := _STRUCTURE.search(body, at, end):
+        if mark := pattern.search(body, at, end):
             return mark
         at = end
     return None
@@ -156,7 +164,7 @@ def _line_end(body: str, at: int) -> int:
 def _fence_end(body: str, at: int, fence: str) -> int:
     """The end of the closing fence; a fence that is never closed goes on to the end."""
     closing = re.compile(rf"^[ \t]*+{fence[0]}{{{len(fence)},}}+[ \t\r]*+$", re.MULTILINE)
-    close = closing.search(body, at)
+    close = _found_in_lines(closing, body, at)
     return close.end() if close else len(body)
 
 
@@ -197,7 +205,7 @@ class _Cutting:
 
     def add_paragraphs(self, start: int, end: int) -> None:
         while start < end:
-            gap = _BLANK_LINES.search(self._body, start + self._grain_chars, end)
+            gap = _found(_BLANK_LINES, self._body, start + self._grain_chars, end)
             self._add_whole(start, gap.start() if gap else end, _PROSE)
             start = gap.end() if gap else end
 
@@ -224,7 +232,7 @@ class _Cutting:
         """Cut by the first cutter, and what is still too long by the next."""
         pattern, judge = cutters[0]
         while start < end:
-            cut = pattern.search(self._body, start + self._grain_chars, end)
+            cut = _found(pattern, self._body, start + self._grain_chars, end)
             following, next_kind = judge(self._body, cut) if cut else (end, 0)
             first, last = _trimmed(self._body, start, following)
             if last - first <= CHUNK_CHARS_MAX:
@@ -265,6 +273,16 @@ class _Cutting:
             same = [a == b for a, b in zip(common, self._trails[section], strict=False)]
             common = common[: [*same, False].index(False)]
         return common
+
+
+def _found(pattern: re.Pattern[str], body: str, start: int, end: int) -> re.Match[str] | None:
+    """The first match, looked for piece by piece: a search lets no other thread run meanwhile."""
+    while end - start > _PIECE_CHARS:
+        cut = pattern.search(body, start, start + _PIECE_CHARS)
+        if cut is not None:
+            return pattern.match(body, cut.start(), end)  # it may go on after the piece
+        start += _PIECE_CHARS - _PIECES_OVERLAP_CHARS
+    return pattern.search(body, start, end)
 
 
 def _trimmed(body: str, start: int, end: int) -> tuple[int, int]:
