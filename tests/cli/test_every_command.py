@@ -27,7 +27,7 @@ def test_help_fits_eighty_columns_and_no_summary_is_cut() -> None:
             assert [line for line in summaries if line.endswith("...")] == [], words
     shown = run_cli("--help", environment={"COLUMNS": str(COLUMNS)}).stdout
     assert max(map(len, shown.splitlines())) <= COLUMNS
-    assert "..." not in shown.partition("Commands:")[2]
+    assert "..." not in shown.partition("Start:")[2]
 
 
 @pytest.mark.parametrize("words", leaves(), ids=" ".join)

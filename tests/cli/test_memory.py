@@ -51,6 +51,6 @@ def test_the_report_has_numbers_and_names_what_it_found(data: Path) -> None:
     assert answer["secrets"] == [{"document_id": "memory/g/7", "kinds": ["GitHub token"]}]
     assert answer["never_recalled"] == ["memory/g/8"]
     shown = run_cli("memory", "audit", "--group", "g", data=data)
-    assert "8 episodes in 1 groups" in shown.stdout
+    assert "8 episodes in 1 group\n" in shown.stdout
     assert SECRET not in shown.stdout
     assert "memory/g/1: Ada lives in Oslo. -> Ada lives in Rome." in shown.stdout

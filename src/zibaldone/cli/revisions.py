@@ -141,8 +141,8 @@ def restore(
     """Restore a deleted document, a REVISION, or a backup.
 
     \b
-    zibaldone restore PATH            a deleted document (`ls --deleted` lists them)
-    zibaldone restore PATH REVISION   an earlier revision (`history` lists them)
+    zibaldone restore PATH            a deleted document (see `ls --deleted`)
+    zibaldone restore PATH REVISION   an earlier revision (see `history`)
     zibaldone restore FILE            everything, from a file of `backup`
 
     A revision is written as a new one.
