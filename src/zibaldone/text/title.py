@@ -19,6 +19,9 @@ _CUT = "\u2026"
 _LOOKED_AT_CHARS = 8_192
 """A title is looked for at the beginning only."""
 
+_BEGINNING_CHARS = 8 * LINE_CHARS_MAX
+"""As far as a first line is compared with a title, with its markup and the line below it."""
+
 _TITLED = frozenset({"text/markdown", "text/plain", "text/x-rst", "text/org"})
 """Other kinds of text, such as JSON or source code, have no line that names them."""
 
@@ -62,10 +65,13 @@ def naming_title(title: str, text: str) -> str:
     A first line names it if it is a heading, or stands alone above a blank line or a rule. The
     first line of a paragraph or of a program does not.
     """
-    first, _, rest = text.lstrip().partition("\n")
+    title = title_beside(title, text)
+    begin, _, _ = title.partition(" ")
+    first, _, rest = text[:_BEGINNING_CHARS].lstrip().partition("\n")
+    if not title or begin not in first or _HEADING.match(first) or title != _first_line(first):
+        return title
     below, _, _ = rest.partition("\n")
-    is_first = not _HEADING.match(first) and title == _first_line(first)
-    return "" if is_first and not _RULE.fullmatch(below) else title_beside(title, text)
+    return title if _RULE.fullmatch(below) else ""
 
 
 def first_heading(text: str) -> str:
