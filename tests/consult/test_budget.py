@@ -34,6 +34,7 @@ def test_without_a_price_of_their_own_cached_tokens_cost_what_new_ones_do() -> N
 
 def test_at_most_nothing_is_cached_and_the_answer_is_as_long_as_it_may_be() -> None:
     written = worst_case(1_000_000, assistant(input=3.0, cached=0.5, cache_write=4.0, output=15.0))
-    assert (written.tokens, written.cost) == (1_200_000, pytest.approx(4.0 + 0.2 * 15.0))
+    assert written.tokens == 1_200_000
+    assert written.cost == pytest.approx(4.0 + 0.2 * 15.0)
     plain = worst_case(1_000_000, assistant(input=3.0, cached=0.5, output=15.0))
     assert plain.cost == pytest.approx(3.0 + 0.2 * 15.0)
