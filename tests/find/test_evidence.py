@@ -92,6 +92,12 @@ def test_the_share_of_the_words_that_a_title_names_counts() -> None:
     assert title_share("Anything", []) == 0.0
 
 
+def test_a_title_names_a_word_in_any_of_its_forms() -> None:
+    asked = asked_terms(parse_query("caf\u00e9"))
+    assert len(asked[0]) > 1
+    assert title_share("The cafe", asked) == title_share("The caf\u00e9", asked) == 1.0
+
+
 def test_what_holds_a_quotation_stays_first(ask: Caller) -> None:
     add(ask, "quoting", chapters("", "", "She said: keep it dry. ", ""))
     add(ask, "about", chapters("", ABOUT, ABOUT, ABOUT), title="Calibrate sextant mirrors")

@@ -39,6 +39,26 @@ def test_who_is_asked_about_speaks() -> None:
     assert order(*FILLERS, ann, bob, wanted="violin", named=frozenset({"ann"}))[0] == 1
 
 
+def test_who_of_two_that_are_named_speaks_says_nothing() -> None:
+    ann = Piece(1, ["violin"], 0, speaker="ann")
+    bob = Piece(2, ["violin"], -90 * HOUR_US, speaker="bob")
+    carl = Piece(3, ["violin"], -180 * HOUR_US, speaker="carl")
+    both = frozenset({"ann", "bob"})
+    scores = dict(ranked([*FILLERS, ann, bob, carl], ["violin"], named=both))
+    assert scores[1] == scores[2] == scores[3]
+
+
+def test_messages_of_two_groups_at_one_time_are_no_conversation() -> None:
+    """What another group said at the same moment is no evidence."""
+    lone = Piece(1, ["violin"], 0, group=1)
+    beside = Piece(2, ["violin", "violin"], 1, group=2)
+    apart = replace(beside, at_us=-90 * HOUR_US)
+    same, other = (dict(ranked([*FILLERS, lone, two], ["violin"]))[1] for two in (beside, apart))
+    assert same == other
+    together = dict(ranked([*FILLERS, lone, replace(beside, group=1)], ["violin"]))[1]
+    assert together != same
+
+
 def test_the_time_that_is_asked_for_comes_first() -> None:
     early = Piece(1, ["violin"], 0)
     late = Piece(2, ["violin"], -90 * HOUR_US, is_then=True)

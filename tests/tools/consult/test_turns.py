@@ -28,7 +28,7 @@ from tests.drivers.model_server import (
     server_error,
     unauthorized,
 )
-from zibaldone.limits import CONSULT_STEPS_MAX
+from zibaldone.limits import CONSULT_PER_KEY, CONSULT_STEPS_MAX
 from zibaldone.protocol.tasks import EXTENSION
 
 KEY = "sk-proj-" + "a1B2c3D4" * 6
@@ -407,6 +407,29 @@ def test_two_turns_of_a_session_follow_one_another(world: Consulted) -> None:
     first, second = world.asked()
     assert second["messages"][: len(first["messages"])] == first["messages"]
     assert len(second["messages"]) > len(first["messages"])
+
+
+def test_one_key_leaves_turns_to_others(world: Consulted) -> None:
+    """The turns that it has beyond its share wait, and come about later."""
+    world.asked()
+    world.models.hold.clear()
+
+    def start(who: str, number: int) -> tuple[Mcp, str]:
+        mcp, session = world.mcp(who), f"share-{number}"
+        given = {"assistant": "reviewer", "session_id": session, "instructions": f"For {who}."}
+        return mcp, mcp.call("start_job", **given)["job_id"]
+
+    started = [start("ada", number) for number in range(CONSULT_PER_KEY + 2)]
+    for _ in range(CONSULT_PER_KEY):
+        world.models.wait_asked()
+    started.append(start("bob", 0))
+    world.models.wait_asked()
+    asked = [json.dumps(request.json) for request in world.models.to_models]
+    world.models.hold.set()
+    assert sum("For bob." in request for request in asked) == 1
+    assert sum("For ada." in request for request in asked) == CONSULT_PER_KEY
+    for mcp, job_id in started:
+        assert mcp.call("poll_job", job_id=job_id, wait_seconds=30)["status"] == "done"
 
 
 def test_a_job_is_started_polled_and_cancelled(world: Consulted) -> None:

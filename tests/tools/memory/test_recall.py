@@ -179,3 +179,21 @@ def test_an_event_that_is_later_is_not_known(memory: Mcp) -> None:
 def test_a_question_of_names_alone_finds_what_they_said(memory: Mcp) -> None:
     lines = memory.call("recall", query="Cleo", group="year")["lines"]
     assert {"y0", "y2", "y3"} <= {line["uuid"] for line in lines}
+
+
+def test_what_holds_now_comes_before_what_was_ended(memory: Mcp) -> None:
+    for number, town in enumerate(("Oslo", "Rome")):
+        memory.call(
+            "add_memory",
+            name="Note",
+            episode_body=f"Eve lives in {town}.",
+            group_id="moves",
+            uuid=f"m{number}",
+            reference_time=f"2026-0{number + 1}-01",
+        )
+    query = {"query": "Where does Eve live?", "group_ids": ["moves"]}
+    facts = memory.call("search_memory_facts", **query)["facts"]
+    assert [(fact["fact"], fact["invalid_at"] is None) for fact in facts] == [
+        ("Eve lives in Rome.", True),
+        ("Eve lives in Oslo.", False),
+    ]
