@@ -94,7 +94,7 @@ class FairThreads:
                 raise StorageUnavailable("The store is closed.")
             self._turns.add(task.share, task)
             self._hand_out()
-            if self._idle and self._turns.rest_seconds(time.monotonic()) is not None:
+            if self._idle and self._turns.is_resting:
                 self._idle[-1].put(_LOOK)
         return task
 
@@ -154,7 +154,7 @@ class FairThreads:
         """The next task. Whoever rests is not handed out by anybody, so it is looked for."""
         while True:
             with self._lock:
-                is_resting = self._turns.rest_seconds(time.monotonic()) is not None
+                is_resting = self._turns.is_resting
             with suppress(Empty):
                 item = inbox.get(timeout=_LOOK_SECONDS if is_resting else None)
                 if not isinstance(item, _Look):
