@@ -294,7 +294,7 @@ def test_a_task_is_looked_at_in_the_turn_of_its_key(data: Path) -> None:
         result=Answer,
         effect="read",
         handler=handle,
-        job=lambda call, given: NewJob("noted", {}),
+        job=lambda call, given: NewJob("noted"),
     )
 
     async def ask(app: Any, method: str, params: dict[str, Any]) -> httpx.Response:
