@@ -10,6 +10,7 @@ import pytest
 
 from zibaldone.access.share import SHARE
 from zibaldone.access.turns import LONG_SECONDS, Turns
+from zibaldone.errors import StorageUnavailable
 from zibaldone.store.fair_threads import FairThreads, Task
 
 HANG_SECONDS = 10
@@ -95,3 +96,25 @@ def test_who_gives_up_what_has_begun_learns_it_when_that_is_over() -> None:
     finally:
         threads.close()
     assert done == ["first", "second"]
+
+
+def test_a_thread_that_cannot_be_started_costs_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = FairThreads("test", Turns(1))
+
+    async def run() -> str:
+        with monkeypatch.context() as full:
+            full.setattr(threading.Thread, "start", start_no_more)
+            for _ in range(3):
+                with pytest.raises(StorageUnavailable):
+                    await threads.run(lambda _: "")
+        async with asyncio.timeout(HANG_SECONDS):
+            return await threads.run(lambda _: "served")
+
+    try:
+        assert asyncio.run(run()) == "served"
+    finally:
+        threads.close()
+
+
+def start_no_more(_: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
