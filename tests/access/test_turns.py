@@ -142,11 +142,12 @@ class TestRest:
     def test_after_long_work_others_have_the_place(self) -> None:
         turns = self.resting()
         assert turns.take(NOW + 0.39) is None
-        assert turns.rest_seconds(NOW + 0.3) == pytest.approx(0.1)
+        assert turns.is_resting
         turns.add("b", "b")
         assert turns.take(NOW + 0.39) == ("b", "b")
         turns.give_back("b", 0.001, NOW + 0.39)
         assert turns.take(NOW + 0.41) == ("a", "next")
+        assert not turns.is_resting
 
     def test_nobody_rests_alone(self) -> None:
         turns: Turns[str] = Turns(1, rest_factor=4)
@@ -174,6 +175,15 @@ class TestRest:
         turns = self.resting()
         turns.charge("a", 0.1, NOW)
         assert turns.take(NOW + 0.79) is None
+
+    def test_also_of_a_share_that_many_others_made_forgotten(self) -> None:
+        turns: Turns[str] = Turns(1, rest_factor=4)
+        for number in range(2_000):
+            turns.add(f"other{number}", "short")
+            served(turns, 1)
+        turns.charge("other0", 0.1, NOW)
+        turns.add("other0", "next")
+        assert turns.take(NOW + 0.39) is None
 
 
 def test_long_work_is_not_taken_beside_others() -> None:

@@ -12,7 +12,7 @@ import pytest
 from tests.drivers.embedders import PATIENCE_SECONDS, Counting
 from zibaldone.access.share import SHARE
 from zibaldone.embed.port import Vectors
-from zibaldone.find.query_vector import SLOW, QueryVector, QueryVectors
+from zibaldone.find.query_vector import FAILED, SLOW, QueryVector, QueryVectors
 from zibaldone.limits import (
     QUERY_EMBEDS_MAX,
     QUERY_EMBEDS_PER_KEY_MAX,
@@ -170,3 +170,19 @@ def test_what_others_asked_for_is_neither_known_nor_waited_for(hanging: Hanging)
 
     asyncio.run(asyncio.wait_for(run(), 2 * PATIENCE_SECONDS))
     assert (hanging.texts.count("63"), hanging.texts.count("0")) == (2, 2)
+
+
+def test_a_thread_that_cannot_be_started_costs_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = QueryVectors(Counting())
+
+    def start_no_more(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def run() -> None:
+        with monkeypatch.context() as full:
+            full.setattr(threading.Thread, "start", start_no_more)
+            for _ in range(QUERY_EMBEDS_MAX):
+                assert (await vectors.of("text", PATIENCE_SECONDS)).reason == FAILED
+        assert (await vectors.of("text", PATIENCE_SECONDS)).vector is not None
+
+    asyncio.run(run())

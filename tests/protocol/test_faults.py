@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
@@ -194,6 +195,12 @@ class TestAToolOfOurOwn:
         assert result["isError"] is True
         assert text_of(result)["code"] == "INTERNAL"
         assert b"secret" not in answer.content
+
+    def test_what_an_endless_name_may_mean_is_not_looked_for(self, app: Any) -> None:
+        started_s = time.thread_time()
+        answer = answered(app, "odd.value" * 1_000_000, JSON)
+        assert time.thread_time() - started_s < 0.5
+        assert len(answer.content) < 1_000
 
     @pytest.mark.requirement("000/R9")
     def test_a_stream_that_breaks_ends_with_a_whole_frame(self, app: Any) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx2 as httpx
@@ -13,11 +16,16 @@ import pytest
 from mcp_types import CLIENT_CAPABILITIES_META_KEY
 
 from tests.clients.conformance import COMMAND
+from tests.drivers.in_process import application, post
 from tests.drivers.keys import Key, create_key
-from tests.drivers.mcp import MODERN, Mcp, modern_meta, text_of
+from tests.drivers.mcp import MODERN, Mcp, modern_headers, modern_meta, text_of
 from tests.drivers.server import Server
+from zibaldone.access.principal import Tenant
 from zibaldone.limits import JOBS_OPEN_PER_KEY_MAX
+from zibaldone.model.job import NewJob
 from zibaldone.protocol.tasks import EXTENSION
+from zibaldone.store.port import Store
+from zibaldone.tools.spec import Answer, Arguments, Call, ToolSpec
 
 DECLARED: dict[str, Any] = {
     "_meta": {CLIENT_CAPABILITIES_META_KEY: {"extensions": {EXTENSION: {}}}}
@@ -264,3 +272,54 @@ def test_a_key_cannot_fill_the_queue(served: Served) -> None:
     for task in started:
         caller.result("tasks/cancel", taskId=task["taskId"])
     assert caller.start("slow_compute", seconds=0)["resultType"] == "task"
+
+
+class NoArguments(Arguments):
+    pass
+
+
+def test_a_task_is_looked_at_in_the_turn_of_its_key(data: Path) -> None:
+    """Not in that of the background work, which one key could then hold up for all."""
+    stores: list[Store] = []
+
+    async def handle(call: Call, given: NoArguments) -> Answer:
+        stores.append(call.runtime.store)
+        return {}
+
+    tool = ToolSpec(
+        name="noted",
+        title="noted",
+        description="noted",
+        arguments=NoArguments,
+        result=Answer,
+        effect="read",
+        handler=handle,
+        job=lambda call, given: NewJob("noted"),
+    )
+
+    async def ask(app: Any, method: str, params: dict[str, Any]) -> httpx.Response:
+        params = {**params, "_meta": {**modern_meta(), **DECLARED["_meta"]}}
+        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        return await post(app, "/mcp-noted", message, modern_headers(method, params))
+
+    async def run(app: Any) -> None:
+        params = {"name": "noted", "arguments": {}, "_meta": modern_meta()}
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        await post(app, "/mcp-noted", message, modern_headers("tools/call", params))
+        may_end = threading.Event()
+        background = [
+            asyncio.create_task(stores[0].read(Tenant(), lambda _: may_end.wait(30)))
+            for _ in range(64)
+        ]
+        await asyncio.sleep(0)
+        try:
+            async with asyncio.timeout(10):
+                for method in ("tasks/get", "tasks/update", "tasks/cancel"):
+                    answer = await ask(app, method, {"taskId": "unknown", "inputResponses": {}})
+                    assert "Unknown task" in answer.text
+        finally:
+            may_end.set()
+            await asyncio.gather(*background)
+
+    with application(data, tool, profiles={"noted": ["noted"]}) as app:
+        asyncio.run(run(app))

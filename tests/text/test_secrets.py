@@ -20,6 +20,7 @@ KEY = "MIIEpAIBAAKCAQEA" + "abcdefghijklmnopqrstuvwxyz0123456789" * 3
         ("zib_" + "a1B2" * 10, "[redacted: Zibaldone key]"),
         ("xoxb-1234567890-abc", "[redacted: Slack token]"),
         ("eyJhbGciOiJIUzI1.eyJzdWIiOiIxMjM0.c2lnbmF0dXJl", "[redacted: JSON web token]"),
+        ("t=jwt-eyJhbGciOiJI.eyJzdWIiOiIxMjM0.c2lnbmF0dXJl", "t=[redacted: JSON web token]"),
         ("postgresql://me:hunter2@db/x", "postgresql://me:[redacted: password]@db/x"),
         ('API_KEY = "9f8e7d6c5b4a39281706"', 'API_KEY = "[redacted: key]"'),
         (
@@ -66,6 +67,7 @@ def test_other_text_stays(text: str) -> None:
         "://aaaa:bbb",
         "token=a1",
         "eyJaaaaaaaaaaaaa.",
+        "-eyJ",
         "secret = ",
         "\n",
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,9 @@ from tests.drivers.catalogues import CATALOGUE, OFFERED
 from tests.drivers.runtimes import opened
 from zibaldone.access.principal import LOCAL, Principal, Tenant
 from zibaldone.errors import DeadlineExceeded, Forbidden, InsufficientScope
+from zibaldone.store.port import Writer
 from zibaldone.tools.call import call_tool
+from zibaldone.tools.memory.episodes import in_steps
 from zibaldone.tools.spec import AnyTool, Arguments, Call, Runtime, ToolSpec
 
 CHANGING = [tool for tool in OFFERED.values() if tool.effect in ("write", "delete")]
@@ -201,3 +204,25 @@ class TestWaiting:
 
         asyncio.run(cancel())
         assert seen == ["cancelled"]
+
+
+def test_a_deadline_in_the_middle_of_a_write_ends_a_call_of_many(runtime: Runtime) -> None:
+    """That write is awaited, and told of; the next one must not begin."""
+    steps = 0
+
+    def delete_some(_: Writer) -> int:
+        nonlocal steps
+        steps += 1
+        time.sleep(0.1)
+        return int(steps < 20)
+
+    async def delete(call: Call, given: Nothing) -> Empty:
+        await in_steps(call, delete_some)
+        return {}
+
+    tool = ToolSpec(
+        "delete", "Delete", "Delete.", Nothing, Empty, "delete", delete, seconds_max=0.05
+    )
+    with pytest.raises(DeadlineExceeded):
+        called(tool, Call(runtime, LOCAL))
+    assert steps <= 2

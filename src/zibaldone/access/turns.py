@@ -80,6 +80,9 @@ class Turns(Generic[T]):
         self._shares: dict[str, _Share[T]] = {}
         self._taken = 0
         self._clock_s = 0.0
+        self.is_resting = False
+        """Whether the last `take` passed over somebody who rests. Nothing happens when a rest ends,
+        so whoever gives out the places has to look again."""
 
     def __len__(self) -> int:
         """How many wait."""
@@ -111,12 +114,14 @@ class Turns(Generic[T]):
         `long_from`: work that may be long is only taken from these shares.
         """
         best: tuple[int, float, str] | None = None
+        self.is_resting = False
         for name, share in self._shares.items():
             if not share.waiting or not self._has_place(name, share, now_s):
                 continue
             if long_from is not None and share.typical_s > SMALL_SECONDS and name not in long_from:
                 continue
             if share.rests_until_s > now_s and self._others_present(name, now_s):
+                self.is_resting = True
                 continue
             rank = (share.held, share.used_s, name)
             if best is None or rank[:2] < best[:2]:
@@ -144,8 +149,8 @@ class Turns(Generic[T]):
             self._rest(share, seconds, now_s)
 
     def charge(self, name: str, seconds: float, now_s: float) -> None:
-        """Add what long work still cost after its end."""
-        share = self._shares[name]
+        """Add what long work still cost after its end. The share may have been forgotten since."""
+        share = self._shares.setdefault(name, _Share())
         share.used_s += seconds
         self._rest(share, seconds, now_s)
 
@@ -153,15 +158,6 @@ class Turns(Generic[T]):
         start_s = max(now_s, share.rests_until_s)
         longest_s = now_s + REST_SECONDS_MAX
         share.rests_until_s = min(start_s + seconds * self._rest_factor, longest_s)
-
-    def rest_seconds(self, now_s: float) -> float | None:
-        """How long until somebody who rests may go on; None: nobody who waits rests."""
-        ends = [
-            share.rests_until_s
-            for share in self._shares.values()
-            if share.waiting and share.rests_until_s > now_s
-        ]
-        return min(ends) - now_s if ends else None
 
     def waits_beside(self, name: str) -> bool:
         """Whether another share waits."""

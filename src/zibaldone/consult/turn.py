@@ -67,7 +67,7 @@ from zibaldone.pack.counts import Counts
 from zibaldone.pack.files import PackedFile
 from zibaldone.pack.stable import SessionState, with_reply
 from zibaldone.pack.tokens import token_counter
-from zibaldone.store.port import Store
+from zibaldone.store.port import Store, end_if_cancelled
 
 T = TypeVar("T")
 
@@ -287,10 +287,12 @@ class _Turn:
             return packed, tokens
 
         async with self._all.packs:
+            packing = asyncio.ensure_future(asyncio.to_thread(pack))
             try:
-                packed, tools_tokens = await asyncio.to_thread(pack)
+                packed, tools_tokens = await asyncio.shield(packing)
             finally:
                 stop.set()
+                await asyncio.gather(packing, return_exceptions=True)  # then the place is free
         self._overhead_tokens = packed.tokens.total - packed.state.tokens + tools_tokens
         return packed
 
@@ -380,6 +382,7 @@ class _Turn:
 
     async def send(self, results: tuple[Message, ...]) -> ModelReply:
         """As `loop.Conversation`: send, and record the reply."""
+        end_if_cancelled()  # a deadline that came while something was written is not lost
         if results:
             self._state = await asyncio.to_thread(with_reply, self._state, results, self._assistant)
             self._require_window()

@@ -29,7 +29,7 @@ _SECRETS = {
     "GitHub token": re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{40,})"),
     "API key": re.compile(r"\b(?:sk|pk|rk)[-_](?:[a-z]+[-_])?[A-Za-z0-9_-]{20,}"),
     "Slack token": re.compile(r"\bxox[abprs]-[A-Za-z0-9-]{10,}"),
-    "JSON web token": re.compile(r"\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{5,}"),
+    "JSON web token": re.compile(r"(?<![\w-])[\w-]{13,}+\.eyJ[\w-]{10,}+\.[\w-]{5,}"),
     "password": re.compile(
         r"(?i)\b(?:password|passwd|secret|api[_-]?key)\s*[:=]\s*[^\s\"'`<>]{6,}"
     ),

@@ -134,12 +134,18 @@ class QueryVectors:
         """A thread for everybody whose turn it is: there are no more than there are places."""
         while (asked := self._take()) is not None:
             # A daemon: a server does not wait, at its end, for a model that hangs.
-            threading.Thread(
+            thread = threading.Thread(
                 target=self._run,
                 args=(embedder, asked),
                 name="zibaldone-query-vector",
                 daemon=True,
-            ).start()
+            )
+            try:
+                thread.start()
+            except RuntimeError as problem:  # the system gives no more; the place is free again
+                self._turns.give_back(asked.share, 0.0, time.monotonic())
+                del self._asked[asked.name]
+                asked.future.set_exception(problem)
 
     def _take(self) -> _Asked | None:
         taken = self._turns.take(time.monotonic())

@@ -32,7 +32,7 @@ from zibaldone.limits import (
 from zibaldone.model.chunk import ChunkTerms, StoredChunk
 from zibaldone.model.chunking import Chunking
 from zibaldone.model.document import KB_SOURCE_ID, Document, Revision
-from zibaldone.store.port import Reader, Store, Writer
+from zibaldone.store.port import Reader, Store, Writer, end_if_cancelled
 from zibaldone.text.chunk import cut
 from zibaldone.text.chunk_changes import Checkpoint, WantedChunks, never_ends
 
@@ -110,13 +110,6 @@ class Preparation:
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
-
-
-def end_if_cancelled() -> None:
-    """End a task that was cancelled while it awaited a write: that returns all the same."""
-    task = asyncio.current_task()
-    if task is not None and task.cancelling():
-        raise asyncio.CancelledError
 
 
 async def write_edit(

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from zibaldone.access.share import SHARE
 from zibaldone.errors import ZibaldoneError
 from zibaldone.limits import MESSAGE_BYTES_MAX
 from zibaldone.protocol import tasks
@@ -81,11 +82,14 @@ async def answer(request: Request) -> dict[str, Any]:
             f"{request.message.method} takes at most {method.bytes_max} bytes.",
             {"bytes_max": method.bytes_max},
         )
+    shared = SHARE.set(request.call.principal.key_id)
     try:
         result = await method.handler(request)
     except ZibaldoneError as error:
         code = INTERNAL_ERROR if error.status >= 500 else INVALID_REQUEST
         raise ProtocolError(code, error.message, error.as_dict()) from error
+    finally:
+        SHARE.reset(shared)
     if request.version.era == "legacy":
         return result
     # The result of a call or a read is made for this answer alone, so it may be added to.

@@ -146,7 +146,7 @@ class Surface:
         if tool is None:
             code = METHOD_NOT_FOUND if version.era == "legacy" else INVALID_PARAMS
             reason = "Unknown tool" if self.profile.is_main else "Tool not allowed"
-            near = get_close_matches(underscored(name), self._by_name, n=1)
+            near = get_close_matches(underscored(name[:128]), self._by_name, n=1)
             hint = f". Did you mean {self._by_name[near[0]].name}?" if near else ""
             raise ProtocolError(code, f"{reason}: {name[:128]}{hint}")
         try:

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 from zibaldone.access.share import current_share
 from zibaldone.access.turns import Turns
 from zibaldone.errors import StorageUnavailable
-from zibaldone.store.outcome import outcome_of, over
+from zibaldone.store.outcome import no_thread, outcome_of, over
 
 T = TypeVar("T")
 
@@ -94,7 +94,7 @@ class FairThreads:
                 raise StorageUnavailable("The store is closed.")
             self._turns.add(task.share, task)
             self._hand_out()
-            if self._idle and self._turns.rest_seconds(time.monotonic()) is not None:
+            if self._idle and self._turns.is_resting:
                 self._idle[-1].put(_LOOK)
         return task
 
@@ -122,11 +122,18 @@ class FairThreads:
             if self._idle:
                 self._idle.pop().put(task)
             else:
-                thread = threading.Thread(
-                    target=self._run, args=(task,), name=self._name, daemon=True
-                )
-                self._threads.append(thread)
-                thread.start()
+                self._start(task)
+
+    def _start(self, task: Task[Any]) -> None:
+        thread = threading.Thread(target=self._run, args=(task,), name=self._name, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as problem:  # the system gives no more; the place is free again
+            self._turns.give_back(task.share, 0.0, time.monotonic())
+            if task.future.set_running_or_notify_cancel():
+                task.future.set_exception(no_thread(problem))
+        else:
+            self._threads.append(thread)
 
     def _take(self) -> Task[Any] | None:
         now_s = float("inf") if self._closed else time.monotonic()  # nobody rests at the end
@@ -154,7 +161,7 @@ class FairThreads:
         """The next task. Whoever rests is not handed out by anybody, so it is looked for."""
         while True:
             with self._lock:
-                is_resting = self._turns.rest_seconds(time.monotonic()) is not None
+                is_resting = self._turns.is_resting
             with suppress(Empty):
                 item = inbox.get(timeout=_LOOK_SECONDS if is_resting else None)
                 if not isinstance(item, _Look):

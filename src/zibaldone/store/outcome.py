@@ -7,7 +7,7 @@ import time
 from concurrent.futures import Future
 from typing import TypeVar
 
-from zibaldone.errors import DeadlineExceeded
+from zibaldone.errors import DeadlineExceeded, StorageUnavailable
 from zibaldone.limits import WRITE_OUTCOME_SECONDS_MAX
 
 T = TypeVar("T")
@@ -43,6 +43,12 @@ async def over(submitted: Future[T]) -> None:
     waiting = asyncio.wrap_future(submitted)
     waiting.add_done_callback(_forget)
     await asyncio.wait([waiting], timeout=WRITE_OUTCOME_SECONDS_MAX)
+
+
+def no_thread(problem: RuntimeError) -> StorageUnavailable:
+    error = StorageUnavailable("The system gives the server no more threads; try again.")
+    error.__cause__ = problem
+    return error
 
 
 def _forget(waiting: asyncio.Future[T]) -> None:

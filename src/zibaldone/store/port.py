@@ -34,13 +34,13 @@ writers for readers.
 **Atomic and durable.** Everything `work` writes is stored, or nothing is. `write` returns when the
 commit would survive a power failure. A write that is cancelled before its turn never happens. Once
 it has begun, `write` returns or raises what became of it in spite of a cancellation: who gives up
-at a deadline learns the truth. Where that is not known after WRITE_OUTCOME_SECONDS_MAX (a disk
-hangs), it raises a DeadlineExceeded that says so (`store/outcome.py`). (`call_tool` then ends a
-task that was cancelled for another reason.) So nothing that takes long is computed in `work`
-(`keep/writing.py`), and this takes little longer than a commit. `upkeep` does not wait: what it
-began ends on its own. An engine may put several writes into one commit; if one of them fails, the
-others are unaffected. A write has no deadline; it waits for other writers up to the limit
-`write_wait_seconds_max`, then raises StorageUnavailable.
+at a deadline learns the truth, and who goes on asks `end_if_cancelled`. Where that is not known
+after WRITE_OUTCOME_SECONDS_MAX (a disk hangs), it raises a DeadlineExceeded that says so
+(`store/outcome.py`). (`call_tool` then ends a task that was cancelled for another reason.) So
+nothing that takes long is computed in `work` (`keep/writing.py`), and this takes little longer than
+a commit. `upkeep` does not wait: what it began ends on its own. An engine may put several writes
+into one commit; if one of them fails, the others are unaffected. A write has no deadline; it waits
+for other writers up to the limit `write_wait_seconds_max`, then raises StorageUnavailable.
 
 **Retries.** `work` may run more than once: an engine repeats it after a serialization failure or a
 deadlock, and a commit may fail after `work` returned. So `work` has no side effects. It returns
@@ -111,6 +111,7 @@ numbers, not only for their order.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -1050,3 +1051,11 @@ class Store(Protocol):
     def close(self) -> None:
         """Finish what was begun; later calls raise StorageUnavailable ("closed")."""
         ...
+
+
+def end_if_cancelled() -> None:
+    """End a task that was cancelled while it awaited a write, which returned all the same. For
+    whoever goes on after it: a deadline comes once."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError

@@ -31,9 +31,9 @@ from zibaldone.errors import (
 )
 from zibaldone.jobs import manage
 from zibaldone.keep.nearest import explained
-from zibaldone.keep.writing import end_if_cancelled
 from zibaldone.limits import DOCUMENT_ID_BYTES_MAX, ECHO_CHARS_MAX, NEAR_PATHS_SECONDS_MAX
 from zibaldone.model.job import Job
+from zibaldone.store.port import end_if_cancelled
 from zibaldone.text import normalize
 from zibaldone.tools import metrics
 from zibaldone.tools.argument_names import (

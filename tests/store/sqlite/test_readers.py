@@ -86,3 +86,21 @@ def test_after_the_end_nothing_is_read(readers: Readers) -> None:
 
     asyncio.run(run())
     readers.close()
+
+
+def test_a_thread_that_cannot_be_started_costs_no_place(
+    readers: Readers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start_no_more(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def run() -> None:
+        with monkeypatch.context() as full:
+            full.setattr(threading.Thread, "start", start_no_more)
+            for _ in range(10):
+                with pytest.raises(StorageUnavailable):
+                    await readers.run(lambda _: None)
+        async with asyncio.timeout(20):
+            await readers.run(lambda _: None)
+
+    asyncio.run(run())

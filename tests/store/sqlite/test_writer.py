@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextvars
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
@@ -11,6 +13,8 @@ from typing import Any, NoReturn
 import apsw
 import pytest
 
+from zibaldone.access.share import SHARE
+from zibaldone.access.turns import LONG_SECONDS
 from zibaldone.errors import Internal, StorageUnavailable
 from zibaldone.store.sqlite import write_queue
 from zibaldone.store.sqlite.schema import prepare
@@ -258,6 +262,28 @@ def test_cancelled_writes_behind_a_lock_are_left_alone(writer: WriterThread, pat
     assert isinstance(futures[2].exception(20), StorageUnavailable)
     assert futures[1].cancelled()
     other.close()
+
+
+def test_a_long_write_of_somebody_who_is_forgotten_meanwhile_does_not_end_the_thread(
+    writer: WriterThread,
+) -> None:
+    """A thousand others have written, and one more comes while the long write is committed."""
+
+    def write_as(share: str, work: Work) -> Future[Any]:
+        return contextvars.Context().run(lambda: (SHARE.set(share), writer.submit(work))[1])
+
+    def take_long(_: apsw.Connection) -> None:
+        end_s = time.thread_time() + LONG_SECONDS
+        while time.thread_time() < end_s:
+            pass
+
+    for number in range(1_000):
+        waiting = write_as(f"share{number}", lambda _: None)
+    waiting.result(10)
+    long = write_as("share0", take_long)
+    long.add_done_callback(lambda _: write_as("one more", lambda _: None))
+    long.result(10)
+    assert write_as("share1", lambda _: "stored").result(10) == "stored"
 
 
 def test_closing_finishes_what_was_submitted_and_refuses_the_rest(path: Path) -> None:

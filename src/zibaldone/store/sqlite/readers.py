@@ -22,6 +22,7 @@ from typing import Any, Generic, TypeVar
 from zibaldone.access.share import current_share
 from zibaldone.access.turns import Turns
 from zibaldone.errors import DeadlineExceeded, StorageUnavailable
+from zibaldone.store.outcome import no_thread
 from zibaldone.store.sqlite.connection import Connection
 
 T = TypeVar("T")
@@ -96,11 +97,20 @@ class Readers:
             if self._idle:
                 self._idle.pop().put(read)
             else:
-                thread = threading.Thread(
-                    target=self._run, args=(read,), name="zibaldone-reader", daemon=True
-                )
-                self._threads.append(thread)
-                thread.start()
+                self._start(read)
+
+    def _start(self, read: _Read[Any]) -> None:
+        thread = threading.Thread(
+            target=self._run, args=(read,), name="zibaldone-reader", daemon=True
+        )
+        try:
+            thread.start()
+        except RuntimeError as problem:  # the system gives no more; the place is free again
+            self._turns.give_back(read.share, 0.0, time.monotonic())
+            if read.future.set_running_or_notify_cancel():
+                read.future.set_exception(no_thread(problem))
+        else:
+            self._threads.append(thread)
 
     def _take(self) -> _Read[Any] | None:
         taken = self._turns.take(time.monotonic())

@@ -98,7 +98,7 @@ class WriteQueue:
                 write = self._take()
                 if write is not None or self._closed:
                     return write
-                is_resting = self._turns.rest_seconds(time.monotonic()) is not None
+                is_resting = self._turns.is_resting
                 self._waits = True
             with suppress(Empty):
                 self._wakes.get(timeout=_LOOK_SECONDS if is_resting else None)

@@ -197,10 +197,12 @@ async def _in_thread(work: Callable[[Callable[[], None]], T]) -> T:
         if stopped.is_set():
             raise asyncio.CancelledError
 
+    running = asyncio.ensure_future(asyncio.to_thread(work, check))
     try:
-        return await asyncio.to_thread(work, check)
+        return await asyncio.shield(running)
     finally:
         stopped.set()
+        await asyncio.gather(running, return_exceptions=True)  # then the place is free
 
 
 COUNT = ToolSpec(

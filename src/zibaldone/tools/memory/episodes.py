@@ -30,7 +30,7 @@ from zibaldone.limits import (
 from zibaldone.model.document import DocumentPart
 from zibaldone.model.instant import to_iso
 from zibaldone.model.memory import EpisodeHead, place_of
-from zibaldone.store.port import Reader, Writer
+from zibaldone.store.port import Reader, Writer, end_if_cancelled
 from zibaldone.text.memory import SOURCE, SOURCE_DESCRIPTION
 from zibaldone.tools.memory.fields import (
     Count,
@@ -199,7 +199,7 @@ class DeleteEpisode(Arguments):
 
 
 async def delete(call: Call, given: DeleteEpisode) -> Message:
-    deleted = await _in_steps(call, lambda writer: delete_with_id(writer, given.uuid, call.actor))
+    deleted = await in_steps(call, lambda writer: delete_with_id(writer, given.uuid, call.actor))
     if not deleted:
         raise NotFound(f"There is no episode {given.uuid!r}.", uuid=given.uuid)
     return {"message": f"Episode with UUID {given.uuid} deleted successfully"}
@@ -216,11 +216,12 @@ DELETE = ToolSpec(
 )
 
 
-async def _in_steps(call: Call, delete_some: Callable[[Writer], int]) -> int:
+async def in_steps(call: Call, delete_some: Callable[[Writer], int]) -> int:
     """Delete some in each transaction until there are none; how many were deleted."""
     deleted = 0
     while count := await call.runtime.store.write(call.principal.tenant, delete_some):
         deleted += count
+        end_if_cancelled()  # a deadline that came while it was written is not lost
     return deleted
 
 
@@ -237,7 +238,7 @@ async def clear(call: Call, given: ClearGraph) -> Cleared:
     group_ids = groups_of(given.group_ids)
     if not group_ids:
         raise InvalidArgument("Name the groups to clear.", field="group_ids")
-    deleted = await _in_steps(call, lambda writer: delete_in_groups(writer, group_ids, call.actor))
+    deleted = await in_steps(call, lambda writer: delete_in_groups(writer, group_ids, call.actor))
     listed = ", ".join(group_ids)
     return {
         "message": f"Graph data cleared successfully for group IDs: {listed}",
