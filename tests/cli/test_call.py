@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.drivers.commands import Commands
+from tests.drivers.rag import embedding_server
 from tests.drivers.server import parsed, run_cli
 
 
@@ -34,3 +37,18 @@ def test_what_is_wrong_is_said(data: Path) -> None:
         result = run_cli("call", *arguments, data=data)
         assert result.returncode == 3
         assert said in result.stderr
+
+
+@pytest.mark.engine("sqlite", reason="it is about the model")
+def test_a_search_waits_for_the_model(cli: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first question to a model may take longer than a search has: one goes ahead."""
+    with embedding_server() as model:
+        for name, value in model.environment.items():
+            monkeypatch.setenv(name, value)
+        cli.ok("put", "notes/a", stdin="The migration runs first.")
+        model.texts.clear()
+        cli.ok("call", "rag.get_docs", '{"doc_ids": ["notes/a"]}')
+        assert model.texts == [], "nothing to wait for"
+        found = json.loads(cli.ok("call", "search_knowledge", '{"query": "what is first"}'))
+        assert found["results"][0]["document_id"] == "notes/a"
+        assert model.texts == ["ready?", "what is first"]

@@ -47,6 +47,16 @@ def test_the_first_key_closes_and_deleting_the_last_opens(server: Server) -> Non
     assert cli.ok("key", "list").startswith("There are no keys")
 
 
+def test_with_an_issuer_the_first_key_closes_nothing(
+    cli: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli.ok("put", "a", stdin="x")
+    monkeypatch.setenv("ZIBALDONE_OAUTH_ISSUER", "https://id.example.org")
+    monkeypatch.setenv("ZIBALDONE_PUBLIC_URL", "https://kb.example.org")
+    made = cli("key", "create")
+    assert (made.exit_code, made.stderr) == (0, "")
+
+
 def test_keys_that_have_ended_open_nothing_and_it_is_said(cli: Commands) -> None:
     create_key(cli.data, "--expires", "2020-01-01T00:00:00Z")
     assert "No valid key is left" in cli("key", "list").stderr

@@ -130,7 +130,7 @@ def test_to_postgresql_and_back_everything_reads_the_same(
     ]  # fmt: skip
     assert "rows moved and verified." in printed
     assert "PostgreSQL database" in lines[0]
-    assert lines[-1].startswith("Now set store to ")
+    assert lines[-1] == "Now set store to what you gave with --to, and start the server."
     assert_same(middle, first)
     answer = cli.json("migrate", "--from", middle.url, "--to", last.url)
     assert {table["name"] for table in answer["tables"]} >= {"documents", "vectors", "audit"}

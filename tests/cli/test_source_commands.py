@@ -361,6 +361,34 @@ def test_a_database_that_is_away_is_told_and_nothing_is_left_behind(
     assert synced(cli) == {"unchanged": ROWS}
 
 
+@pytest.mark.engine("sqlite", reason="it is about the environment of a server")
+def test_a_variable_that_only_the_command_has(
+    data: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    url = "mysql://reader:${SHOP_PASSWORD}@127.0.0.1:9/shop"
+    settings = tmp_path / "zibaldone.toml"
+    settings.write_text(
+        f'[sources.shop]\nurl = "{url}"\ntable = "t"\nkey = "id"\n'
+        '[sources.shop.document]\nbody = ["b"]\n'
+    )
+    with Server(data, environment={"ZIBALDONE_CONFIG": str(settings)}):
+        monkeypatch.setenv("SHOP_PASSWORD", "change-me")
+        monkeypatch.setenv("ZIBALDONE_CONFIG", str(settings))
+        result = Commands(data)("sources", "sync", "shop")
+    assert result.exit_code == 1
+    assert "needs the environment variable SHOP_PASSWORD" in result.stderr
+    assert "A server has to be restarted with it." in result.stderr
+    assert "change-me" not in result.output
+
+
+def test_only_postgresql_has_a_trigger(cli: Commands, file: Path) -> None:
+    cli.ok("sources", "add", str(file), "posts", "--yes")
+    result = cli("sources", "show", "posts", "--trigger")
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert "Only PostgreSQL notifies, and 'posts' is another database" in result.stderr
+    assert cli.json("sources", "show", "posts")["trigger"] is None
+
+
 def test_a_full_sync_is_one_although_another_waits(cli: Commands, file: Path) -> None:
     cli.ok("sources", "add", str(file), "posts", "--yes")
     synced(cli)

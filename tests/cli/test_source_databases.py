@@ -65,6 +65,9 @@ def test_a_table_is_followed(database: Database, tmp_path: Path) -> None:
         if trigger := command("show", "articles")["trigger"]:
             mode = "listening"
             database.execute(trigger)
+        else:
+            refused = run_cli("sources", "show", "articles", "--trigger", data=run.server.data)
+            assert "Only PostgreSQL notifies" in refused.stderr
         database.execute('UPDATE "articles" SET "body" = \'an okapi\', "price" = 1 WHERE "id" = 2')
         wait_for(run.server, "okapi", ["articles:2"])
         (row,) = run.rag.call("rag.fetch_from_source", doc_ids=["articles:2"], columns=["price"])[

@@ -110,7 +110,7 @@ def test_a_model_that_cannot_be_reached(cli: Commands, monkeypatch: pytest.Monke
     done = cli("put", "a", stdin="words")
     assert (done.exit_code, done.stdout) == (0, "created a (revision 1)\n")
     assert "Vectors were not made: " in done.stderr
-    assert "1 changes have no vectors yet" in done.stderr
+    assert "1 change has no vectors yet" in done.stderr
     assert cli.ok("get", "a") == "words"
 
 

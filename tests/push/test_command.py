@@ -12,7 +12,7 @@ import pytest
 from tests.drivers.commands import Commands
 from tests.drivers.graphiti_server import GraphitiServer
 from tests.drivers.memory_server import Asked, Reply, as_json
-from tests.drivers.server import free_port
+from tests.drivers.server import Server, free_port
 from tests.drivers.zibaldone_stub import ZibaldoneStub
 from zibaldone.push.hook import with_hook
 from zibaldone.push.state import State
@@ -91,6 +91,14 @@ class TestPush:
         assert "deleted    1" in run.ok("push", *given, "--delete")
         assert "updated  2" in run.ok("push", *given, "--all")
         assert len(stub.stored) == 2
+
+    def test_an_address_that_is_no_memory(
+        self, run: Commands, notes: Path, shared_server: Server
+    ) -> None:
+        for path in ("/mcp", "/nothing"):
+            result = run("push", *write(notes), shared_server.url + path, "--retries", "1")
+            assert result.exit_code != 0
+            assert "Zibaldone's ends in /mcp-memory" in result.output
 
     def test_the_url_and_the_key_from_settings(
         self, run: Commands, notes: Path, stub: ZibaldoneStub, monkeypatch: pytest.MonkeyPatch

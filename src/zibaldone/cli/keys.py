@@ -94,7 +94,9 @@ def create(
         "expires": expires,
     }
     with context.opened(options, if_missing="create") as session:
-        if not session.call("list_keys", {})["keys"]:
+        is_first = not session.call("list_keys", {})["keys"]
+        # With an issuer every client is asked for a token or a key already.
+        if is_first and not options.settings().oauth_issuer:
             _warn(_FIRST, "Create it?", is_asking=not (yes or as_json))
         answer = session.call("create_key", arguments)
     if as_json:

@@ -84,4 +84,4 @@ def _echo(reports: list[TableReport]) -> None:
     rows = [(report.name, f"{report.rows:,}", report.digest) for report in reports]
     context.echo_table([("table", "rows", "hash in both stores"), *rows], right=frozenset({1}))
     click.echo(f"\n{sum(report.rows for report in reports):,} rows moved and verified.")
-    click.echo("Now set store to the URL that you gave with --to, and start the server.")
+    click.echo("Now set store to what you gave with --to, and start the server.")

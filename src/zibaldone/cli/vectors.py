@@ -47,8 +47,9 @@ def finish_vectors(session: Session, *, is_wanted: bool = True, is_brief: bool =
         problem = context.printable(finished.problem)
         click.echo(f"Vectors were not made: {problem}", err=True)
     if finished.pending:
+        changes = "1 change has" if finished.pending == 1 else f"{finished.pending} changes have"
         click.echo(
-            f"Found by keyword only: {finished.pending} changes have no vectors yet. "
+            f"Found by keyword only: {changes} no vectors yet. "
             "'zibaldone reindex' makes them, or a server when it runs.",
             err=True,
         )
