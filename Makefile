@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SERVING := $(VENV)/.serving
 STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-WORKERS ?= 2
+WORKERS ?= 3
 
 .PHONY: setup serve test check bench format docs conformance fuzz kills soak failover storm
 

@@ -79,7 +79,10 @@ def test_two_chunks_of_a_short_document_are_one_passage(ask: Caller) -> None:
 
 
 def test_a_second_passage_that_is_weak_says_nothing() -> None:
-    chunks = [cast("ChunkView", SimpleNamespace(chunk_index=index, title="")) for index in range(4)]
+    chunks = [
+        cast("ChunkView", SimpleNamespace(chunk_index=index, title="", text=""))
+        for index in range(4)
+    ]
     alone = document_score(0.9, 0.0, chunks[3:], [])
     assert document_score(0.9, 0.1, chunks[2:], []) == alone == 0.9
     assert document_score(0.9, 0.8, chunks[2:], []) > alone

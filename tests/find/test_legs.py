@@ -36,8 +36,9 @@ def test_a_word_that_singles_out_a_document_outweighs_the_vectors(
         f"{number}.txt": f"The harbour office wrote letter number {number} about tides."
         for number in range(25)
     }
-    texts = {**letters, "rare.txt": f"The zanzibar ledger: {STORY}"}
-    assert first(cli, tmp_path / "files", texts, "harbour office tides zanzibar") == "rare.txt"
+    texts = {**letters, "rare.txt": "Cloves of zanzibar, by the ledger of the sultan."}
+    query = "harbour office letter tides zanzibar ledger"
+    assert first(cli, tmp_path / "files", texts, query) == "rare.txt"
 
 
 def test_among_code_the_vectors_outweigh_such_a_word(cli: Commands, tmp_path: Path) -> None:

@@ -474,7 +474,7 @@ class TestRunning:
 
         asyncio.run(run())
         assert_in_step(tables, embedder)
-        jobs = kept.read(lambda reader: reader.jobs.page(kind=REINDEX, limit=9))
+        jobs = kept.jobs(kind=REINDEX)
         assert [(job.state, job.result) for job in jobs] == 2 * [("done", {"queued": 1})]
 
     def test_a_sweep_that_fails_at_the_start_is_made_up_for(

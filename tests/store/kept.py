@@ -18,6 +18,7 @@ from zibaldone.keep.update import Changes, update
 from zibaldone.limits import Limits
 from zibaldone.model.chunk import ChunkChanges, ChunkView
 from zibaldone.model.document import Document, DocumentHead
+from zibaldone.model.job import Job
 from zibaldone.model.query import Filter
 from zibaldone.store.port import Listing, Reader, Scored, Store, Writer
 from zibaldone.store.upkeep import Upkeep
@@ -70,6 +71,15 @@ class Kept:
 
     def delete(self, path: str, tenant: Tenant = EVERYTHING) -> Document:
         return self.write(lambda writer: delete(writer, path, ACTOR), tenant)
+
+    def jobs(self, tenant: Tenant = EVERYTHING, *, kind: str | None = None) -> list[Job]:
+        """All jobs, the newest first, with their payloads and results."""
+
+        def whole(reader: Reader) -> list[Job | None]:
+            page = reader.jobs.page(kind=kind, limit=100)
+            return [reader.jobs.get(head.job_id) for head in page]
+
+        return [job for job in self.read(whole, tenant) if job is not None]
 
     def commit(self, before: Document | None, after: Document) -> Document:
         return self.write(lambda writer: commit(writer, before, after, ACTOR))

@@ -147,11 +147,13 @@ def test_the_looks_cover_every_read_of_the_port() -> None:
         for method in vars(protocol)
         if not method.startswith("_")
     }
+    of_the_deleted = {"documents.deleted"}  # the secret is live: looked at below
     of_sources = {"sources.all", "sources.get", "sources.named"}
     of_keys = {"jobs.open_of"}  # a count of one key's jobs: test_jobs.py looks at it from outside
     # Counts of the whole index, as BM25 uses them.
     of_the_index = {"lexical.chunk_counts", "lexical.frequencies"}
-    assert offered - of_sources - of_keys - of_the_index == {look.split(" ")[0] for look in LOOKS}
+    others = of_the_deleted | of_sources | of_keys | of_the_index
+    assert offered - others == {look.split(" ")[0] for look in LOOKS}
 
 
 @pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS.keys())
@@ -166,6 +168,20 @@ def test_everything_is_seen_from_inside(kept: Kept, secret: Document, look: Look
     for tenant in (HOME, TEAM, Tenant(namespace="home", prefix=SECRET)):
         assert kept.read(lambda reader: look(reader, secret), tenant), tenant
         assert kept.read(lambda reader: look(reader, secret), tenant, is_small=True), tenant
+
+
+def test_deleted_documents_are_seen_from_inside_only(kept: Kept) -> None:
+    kept.create(SECRET, "the zebra", HOME)
+    kept.delete(SECRET, HOME)
+
+    def seen(tenant: Tenant) -> list[str]:
+        heads = kept.read(lambda reader: reader.documents.deleted("", limit=9), tenant)
+        return [head.document_id for head in heads]
+
+    for tenant in (HOME, TEAM, Tenant(namespace="home", prefix=SECRET)):
+        assert seen(tenant) == [SECRET], tenant
+    for tenant in (AWAY, NEIGHBOUR, Tenant(), Tenant(namespace="home", prefix="team/secret/")):
+        assert seen(tenant) == [], tenant
 
 
 def test_namespaces_hold_the_same_ids_apart(kept: Kept) -> None:

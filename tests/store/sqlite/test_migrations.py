@@ -563,7 +563,7 @@ def test_what_waited_for_vectors_waits_as_jobs(tmp_path: Path) -> None:
     store = open_store(store_url(tmp_path), Limits())
     try:
         kept = Kept(store, Limits())
-        newest_first = kept.read(lambda reader: reader.jobs.page(limit=9), Tenant("home"))
+        newest_first = kept.jobs(Tenant("home"))
         assert [
             (job.subject, job.state, job.payload["revision"], job.created_at_us,
              job.not_before_us, job.attempts, job.error)
