@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import signal
 import socket
 import subprocess
@@ -98,6 +100,42 @@ def test_as_json(data: Path, tmp_path: Path) -> None:
         terminal.press(CTRL_C)
         assert terminal.end() == 130
     assert json.loads(output.read_text())["error"]["code"] == "INTERRUPTED"
+
+
+# Ctrl-C in the moment before the command waits for its input: the exception is gone already.
+JUST_BEFORE = """
+import contextlib, os, signal, sys
+from zibaldone.cli import interrupts, texts
+
+interrupts.quit_at_once()
+with interrupts.orderly():
+    with contextlib.suppress(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)
+        signal.pause()
+    try:
+        texts.read_text("-", 10)
+    except KeyboardInterrupt:
+        print("heard")
+"""
+
+
+def test_just_before_the_input_is_read() -> None:
+    keyboard, terminal = pty.openpty()  # no key is pressed
+    try:
+        result = subprocess.run(
+            [sys.executable, "-c", JUST_BEFORE],
+            stdin=terminal,
+            capture_output=True,
+            text=True,
+            env=clean_environment(),
+            timeout=60,
+            check=True,
+            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+        )
+    finally:
+        os.close(keyboard)
+        os.close(terminal)
+    assert result.stdout == "heard\n"
 
 
 # What a library does that catches the interruption and raises an error of its own.

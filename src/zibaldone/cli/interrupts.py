@@ -8,6 +8,7 @@ it imports next to nothing itself.
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -15,6 +16,9 @@ from contextlib import contextmanager, suppress
 
 EXIT_CODE = 130
 """Of a command that Ctrl-C ended, as shells have it."""
+
+_signals: list[int] = []
+"""The file descriptors that become readable when a signal comes: one within `orderly`."""
 
 
 def _quit(*_: object) -> None:
@@ -53,6 +57,16 @@ def orderly() -> Iterator[Callable[[], bool]]:
             signal.signal(signal.SIGINT, _quit)
 
 
+def wait_readable(descriptor: int) -> None:
+    """Wait until a read will not block. A plain read misses a Ctrl-C that comes in the moment
+    between Python's look at its signals and the call of the system, and then waits for ever."""
+    if os.name != "posix":  # `select` knows only sockets there
+        return
+    ready, _, _ = select.select([descriptor, *_signals], [], [])
+    if descriptor not in ready:
+        raise KeyboardInterrupt
+
+
 @contextmanager
 def _heard() -> Iterator[Callable[[], bool]]:
     """Whether SIGINT came, whatever became of its KeyboardInterrupt: a library in C or Rust may
@@ -72,10 +86,12 @@ def _heard() -> Iterator[Callable[[], bool]]:
     for end in (reader, writer):
         os.set_blocking(end, False)
     before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    _signals.append(reader)
     try:
         yield came
     finally:
         # Whoever else has set it meanwhile has reset it to nothing.
         signal.set_wakeup_fd(before)
+        _signals.remove(reader)
         os.close(reader)
         os.close(writer)

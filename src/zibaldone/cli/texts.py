@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import click
 import orjson
 
+from zibaldone.cli.interrupts import wait_readable
 from zibaldone.errors import InvalidArgument, NotFound, PayloadTooLarge
 
 STANDARD_INPUT = "-"
@@ -17,17 +19,21 @@ STANDARD_INPUT = "-"
 def read_text(source: str, bytes_max: int) -> str:
     """The text of a file, unchanged; '-' is standard input."""
     try:
-        if source == STANDARD_INPUT:
-            if sys.stdin.isatty():
-                click.echo("Reading from the terminal; finish with Ctrl-D.", err=True)
-            data = _read(sys.stdin.buffer, bytes_max)
+        # One byte more than allowed: enough to know that there is more.
+        if source == STANDARD_INPUT and sys.stdin.isatty():
+            click.echo("Reading from the terminal; finish with Ctrl-D.", err=True)
+            data = _read_terminal(bytes_max + 1)
+        elif source == STANDARD_INPUT:
+            data = sys.stdin.buffer.read(bytes_max + 1)
         else:
             with Path(source).open("rb") as file:
-                data = _read(file, bytes_max)
+                data = file.read(bytes_max + 1)
     except FileNotFoundError:
         raise NotFound(f"There is no file {source}.", file=source) from None
     except OSError as problem:
         raise InvalidArgument(f"Cannot read {source}: {problem.strerror}.", file=source) from None
+    if len(data) > bytes_max:
+        raise PayloadTooLarge(f"The text is larger than {bytes_max} bytes.", bytes_max=bytes_max)
     try:
         return data.decode()
     except UnicodeDecodeError as problem:
@@ -39,12 +45,17 @@ def read_text(source: str, bytes_max: int) -> str:
         ) from None
 
 
-def _read(stream: BinaryIO, bytes_max: int) -> bytes:
-    # One byte more than allowed: enough to know that there is more.
-    data = stream.read(bytes_max + 1)
-    if len(data) > bytes_max:
-        raise PayloadTooLarge(f"The text is larger than {bytes_max} bytes.", bytes_max=bytes_max)
-    return data
+def _read_terminal(bytes_max: int) -> bytes:
+    terminal = sys.stdin.fileno()
+    parts: list[bytes] = []
+    while bytes_max > 0:
+        wait_readable(terminal)
+        part = os.read(terminal, min(bytes_max, 65_536))
+        if not part:
+            break
+        parts.append(part)
+        bytes_max -= len(part)
+    return b"".join(parts)
 
 
 def read_json(source: str, bytes_max: int) -> Any:
