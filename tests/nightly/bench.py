@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import faulthandler
 import gc
 import json
 import logging
 import sys
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
 
@@ -32,6 +35,8 @@ INGEST_SECONDS_MAX = 15.0
 """Many a hostile file uses up its time, whatever it is; a fuzzer has better uses for it."""
 CLOSE_SECONDS_MAX = 20.0
 _BEAT_SECONDS = 0.05
+_FIRST_BYTES, _PART_BYTES = 7, 1 << 16
+"""Of a body: a first part that is too short to say anything, then as much as a socket gives."""
 
 
 class StillBusy(Exception):
@@ -43,7 +48,8 @@ class Heartbeat:
     """Notices when the event loop does not get round: nobody is served in that time.
 
     `second_client` says which part of a wait counts. The CPU time is that of all threads: one that
-    holds the interpreter's lock stops the loop as well as work on the loop itself does.
+    holds the interpreter's lock stops the loop as well as work on the loop itself does. What all
+    threads were doing when a wait became too long is written to standard error.
     """
 
     on_stall: Callable[[float], None] = lambda _: None
@@ -68,6 +74,7 @@ class Heartbeat:
         while True:
             self._own_s = 0.0
             wall_s, cpu_s = time.monotonic(), time.process_time()
+            faulthandler.dump_traceback_later(_BEAT_SECONDS + STALL_SECONDS_MAX)
             await asyncio.sleep(_BEAT_SECONDS)
             now_s = time.monotonic()
             lag_s = now_s - wall_s - _BEAT_SECONDS - self._own_s
@@ -89,6 +96,7 @@ class Heartbeat:
         assert self._task is not None
         await asyncio.sleep(3 * _BEAT_SECONDS)  # the last stretch counts too
         self._task.cancel()
+        faulthandler.cancel_dump_traceback_later()
 
 
 @dataclass(slots=True)
@@ -124,12 +132,15 @@ def errors_logged() -> Iterator[ErrorLog]:
 async def exchange(app: App, request: HttpRequest) -> Answer:
     answer = Answer()
     path, _, query = request.target.partition(b"?")
-    parts = [request.body[:7], request.body[7:]] if len(request.body) > 7 else [request.body]
+    body = memoryview(request.body)
+    starts = [0, *range(_FIRST_BYTES, len(body), _PART_BYTES)]
+    parts = deque(body[a:b] for a, b in pairwise([*starts, len(body)]))
 
     async def receive() -> dict[str, Any]:
         if parts:
-            part = parts.pop(0)
-            return {"type": "http.request", "body": part, "more_body": bool(parts)}
+            await asyncio.sleep(0)  # as a socket does, it lets others have their turn
+            part = parts.popleft()
+            return {"type": "http.request", "body": bytes(part), "more_body": bool(parts)}
         await asyncio.Event().wait()  # the client stays until it has its answer
         raise AssertionError
 

@@ -90,6 +90,8 @@ class Folding:
             except ZibaldoneError as problem:
                 if not self._closing.is_set():
                     _log.info("folding is left to the next write: %s", problem.message)
+            except Exception:  # the thread has to be there for the next write
+                _log.exception("folding failed; it is left to the next write")
 
     def _unless_closing(self, step: Step, transaction: Transaction) -> bool:
         with self._lock:
