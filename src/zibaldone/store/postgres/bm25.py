@@ -172,11 +172,15 @@ class Ranking:
         return Ranking(self.keys[chosen], self.scores[chosen])
 
     def best(self, limit: float) -> Ranking:
-        """The best, by rising key; all that are as good as the last."""
+        """The best, by rising key; of equals, those with the lower keys. No more than `limit`:
+        texts made by one template are all equally good."""
         if len(self.keys) <= limit:
             return self
         place = len(self.keys) - int(limit)
-        chosen = self.scores >= np.partition(self.scores, place)[place]
+        last = np.partition(self.scores, place)[place]
+        chosen = self.scores > last
+        equal = np.flatnonzero(self.scores == last)
+        chosen[equal[: int(limit) - np.count_nonzero(chosen)]] = True
         return Ranking(self.keys[chosen], self.scores[chosen])
 
     def in_order(self) -> tuple[Keys, Floats]:
