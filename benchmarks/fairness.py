@@ -4,7 +4,8 @@
 
 Key B reads, searches and writes a little, one request at a time. Its p95 is measured alone, and
 while key A, from a process of its own, keeps many connections busy with one kind of heavy work:
-searches by the start of a word over a large index, uploads of 10 MB, conversions of web pages.
+searches by the start of a word over a large index, uploads of 10 MB, conversions of web pages, a
+flood of requests that are refused at once.
 
 `--data` keeps the store for the next run; making it takes some minutes.
 """
@@ -91,6 +92,7 @@ def _attacks(pages: Path) -> Iterator[tuple[str, int, Callable[[int], Asked]]]:
         6,
         lambda number: _posted("/ingest", source=page, path=f"converted/{number % 6}"),
     )
+    yield "32 loops of refused requests", 32, lambda number: _posted("/search", none=number)
 
 
 _B: dict[str, Callable[[int], Asked]] = {

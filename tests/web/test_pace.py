@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
+from typing import Any
 
 import pytest
 
+from zibaldone.errors import Unauthenticated
+from zibaldone.web.guard import Guard, GuardRules
 from zibaldone.web.pace import LONG_SECONDS, Pace
 
 LONG = 4 * LONG_SECONDS
@@ -46,7 +49,43 @@ def test_many_long_stretches_of_one_key_let_others_in_between() -> None:
     assert asyncio.run(run()) <= 3
 
 
-def test_short_stretches_wait_for_nobody() -> None:
+def test_short_stretches_of_one_key_leave_room_in_every_round() -> None:
+    """Without it all of them run in the first round, and another's waits for the last."""
+
+    async def run() -> int:
+        pace, ended = Pace(), Counter[str]()
+
+        async def asked(key: str) -> None:
+            await pace.run(key, _stretch(0))
+            ended[key] += 1
+
+        await asked("b")
+        many = [asyncio.create_task(asked("a")) for _ in range(100)]
+        await asyncio.sleep(0)
+        await asyncio.create_task(asked("b"))
+        before_b = ended["a"]
+        await asyncio.wait_for(asyncio.gather(*many), 10)
+        assert ended == {"a": 100, "b": 2}
+        return before_b
+
+    assert asyncio.run(run()) <= 3
+
+
+def test_who_gives_up_waiting_for_a_round_keeps_nobody_waiting() -> None:
+    async def run() -> None:
+        pace = Pace()
+        await pace.turn("b")
+        tasks = [asyncio.create_task(pace.run("a", _stretch(0))) for _ in range(15)]
+        await asyncio.sleep(0)
+        for task in tasks[1:-1]:
+            task.cancel()
+        assert await asyncio.wait_for(tasks[-1], 10) == "done"
+        await asyncio.wait_for(pace.turn("a"), 10)
+
+    asyncio.run(run())
+
+
+def test_short_stretches_of_the_only_key_wait_for_nobody() -> None:
     async def run() -> None:
         pace = Pace()
         tasks = [asyncio.create_task(pace.run("a", _stretch(0))) for _ in range(100)]
@@ -59,6 +98,7 @@ def test_short_stretches_wait_for_nobody() -> None:
 def test_another_key_does_not_wait() -> None:
     async def run() -> None:
         pace = Pace()
+        await pace.turn("b")
         await pace.run("a", _stretch(LONG))
         waiting = asyncio.create_task(pace.run("a", _stretch(0)))
         other = asyncio.create_task(pace.run("b", _stretch(0)))
@@ -73,6 +113,7 @@ def test_another_key_does_not_wait() -> None:
 def test_who_gives_up_keeps_nobody_waiting() -> None:
     async def run() -> None:
         pace = Pace()
+        await pace.turn("b")
         await pace.run("a", _stretch(LONG))
         first, second, third = (
             asyncio.create_task(pace.run("a", _stretch(LONG))) for _ in range(3)
@@ -107,3 +148,33 @@ def test_what_waits_and_what_fails_goes_through() -> None:
         assert await asyncio.wait_for(pace.run("a", slow()), 10) == 3
 
     asyncio.run(run())
+
+
+def test_the_refused_take_turns_too() -> None:
+    """They ask again at once, and each refusal takes time on the loop."""
+
+    async def run() -> int:
+        pace, refused = Pace(), 0
+
+        async def refuse(*_: Any) -> None:
+            raise Unauthenticated("No.")
+
+        async def send(message: Any) -> None:
+            nonlocal refused
+            refused += message["type"] == "http.response.start"
+
+        guard = Guard(refuse, GuardRules(body_bytes_max=1), pace)
+        await pace.turn("b")
+        scope = {"type": "http", "method": "GET", "headers": [], "query_string": b""}
+        many = [asyncio.create_task(guard({**scope}, _nothing, send)) for _ in range(100)]
+        await asyncio.sleep(0)
+        at_first = refused
+        await asyncio.wait_for(asyncio.gather(*many), 10)
+        assert refused == 100
+        return at_first
+
+    assert asyncio.run(run()) <= 1
+
+
+async def _nothing() -> dict[str, Any]:
+    raise AssertionError

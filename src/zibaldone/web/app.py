@@ -72,7 +72,8 @@ def build_app(serving: Serving) -> App:
     capabilities = {
         word: by_profile[profile] for word, profile in serving.capability_routes.items()
     }
-    return Guard(Router(exact, rest.by_start, capabilities), serving.guard, serving.background)
+    router = Router(exact, rest.by_start, capabilities)
+    return Guard(router, serving.guard, serving.gate.pace, serving.background)
 
 
 def _read_only(endpoint: Endpoint) -> Endpoint:

@@ -25,6 +25,7 @@ from zibaldone.limits import HEADERS_MAX, URL_BYTES_MAX
 from zibaldone.web.gone import GONE
 from zibaldone.web.http import (
     EXTRA_HEADERS_KEY,
+    KEY_ID_KEY,
     ClientGone,
     Endpoint,
     Header,
@@ -40,6 +41,7 @@ from zibaldone.web.http import (
     send_body,
     send_error,
 )
+from zibaldone.web.pace import Pace
 
 _log = logging.getLogger("zibaldone.web")
 
@@ -81,11 +83,20 @@ _PREFLIGHT: tuple[Header, ...] = (
 )
 
 
+_STRANGERS = ""
+"""In place of the key of those who have none that is valid."""
+
+
 class Guard:
     def __init__(
-        self, inner: Endpoint, rules: GuardRules, background: Supervisor | None = None
+        self,
+        inner: Endpoint,
+        rules: GuardRules,
+        pace: Pace,
+        background: Supervisor | None = None,
     ) -> None:
         self._inner = inner
+        self._pace = pace
         self._background = background or Supervisor()
         self._rules = rules
         self._hosts = frozenset(host.lower() for host in rules.allowed_hosts)
@@ -110,13 +121,24 @@ class Guard:
         except ClientGone:
             return
         except (Exception, asyncio.CancelledError) as problem:
-            if isinstance(problem, asyncio.CancelledError) and problem.args == (GONE,):
+            if _is_gone(problem):
                 return
             error = _as_error(problem, scope)
             if error is None:
                 raise
             if not has_started(scope):
-                await send_error(scope, send, error)
+                await self._refuse(scope, send, error)
+
+    async def _refuse(self, scope: HttpScope, send: Send, error: ZibaldoneError) -> None:
+        """In turn: who is refused asks again at once."""
+        try:
+            await self._pace.turn(scope.get(KEY_ID_KEY, _STRANGERS))
+        except asyncio.CancelledError as problem:
+            if _is_gone(problem):
+                return
+            if problem.args != (STOPPING,):
+                raise
+        await send_error(scope, send, error)
 
     def _cors_headers(self, scope: HttpScope) -> tuple[Header, ...]:
         """Headers for web pages of the allowed origins."""
@@ -174,6 +196,11 @@ class Guard:
             return True
         scheme, mark, rest = origin.lower().partition("://")
         return bool(mark) and scheme in ("http", "https") and is_loopback(without_port(rest))
+
+
+def _is_gone(problem: BaseException) -> bool:
+    """Whether the request was cancelled because its client has left."""
+    return isinstance(problem, asyncio.CancelledError) and problem.args == (GONE,)
 
 
 def _as_error(problem: BaseException, scope: HttpScope) -> ZibaldoneError | None:

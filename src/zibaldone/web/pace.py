@@ -1,10 +1,11 @@
 """How much of the event loop one key may take at a time.
 
-Many requests are answered without waiting for anything, in a stretch on the event loop; a list of a
-megabyte takes tens of milliseconds. A key that sends sixty of them at once would keep everybody
-else waiting for all of them. So after a stretch that was long, the key's next one waits: first
-come all others that are there, and if other keys are about, they have the loop for a while. Short
-stretches wait for nobody.
+Many requests are answered without waiting for anything, in a stretch on the event loop. The loop
+goes round once for everything that is ready, and a request takes several rounds: a key that sends
+sixty requests at once would keep everybody else waiting for all sixty, several times. So while
+other keys are about, a key begins one stretch in a round. After a stretch that was long, others
+have the loop for a while before the key's next one; a list of a megabyte takes tens of
+milliseconds.
 """
 
 from __future__ import annotations
@@ -36,22 +37,20 @@ class Pace:
 
     def __init__(self) -> None:
         self._free_at_s: dict[str, float] = {}
-        """By key: when it may go on. A key of which nothing long ran lately is not there."""
+        """By key: when it may go on. A key of which nothing ran in the last round, or that is alone
+        and of which nothing long ran, is not there."""
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
-        self._last_key_id = ""
+        self._last_key_id: str | None = None
         self._changed_at_s = float("-inf")
         """When a request came that was not of the same key as the one before it."""
 
     async def run(self, key_id: str, work: Coroutine[Any, Any, T]) -> T:
         """The result of `work`, which is begun when its key may go on."""
-        if key_id in self._free_at_s:
-            try:
-                await self._turn(key_id)
-            except BaseException:
-                work.close()
-                raise
-        if key_id != self._last_key_id:
-            self._last_key_id, self._changed_at_s = key_id, time.monotonic()
+        try:
+            await self._may_begin(key_id)
+        except BaseException:
+            work.close()
+            raise
         began_cpu_s = time.thread_time()
         try:
             waits_for = work.send(None)
@@ -59,24 +58,38 @@ class Pace:
             answer: T = done.value
             return answer
         finally:
-            seconds = time.thread_time() - began_cpu_s
-            if seconds > LONG_SECONDS:
-                self._pause(key_id, seconds)
+            self._note(key_id, time.thread_time() - began_cpu_s)
         return await resumed(work, waits_for)
 
-    async def _turn(self, key_id: str) -> None:
-        granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(key_id, deque()).append(granted)
-        await granted
+    async def turn(self, key_id: str) -> None:
+        """Wait until the key may go on: for a stretch that is always short."""
+        await self._may_begin(key_id)
+        self._note(key_id, 0.0)
 
-    def _pause(self, key_id: str, seconds: float) -> None:
+    async def _may_begin(self, key_id: str) -> None:
+        if key_id != self._last_key_id:
+            if self._last_key_id is not None:
+                self._changed_at_s = time.monotonic()
+            self._last_key_id = key_id
+        if key_id in self._free_at_s:
+            granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.setdefault(key_id, deque()).append(granted)
+            await granted
+
+    def _note(self, key_id: str, seconds: float) -> None:
+        """A stretch has ended."""
         now_s = time.monotonic()
         is_alone = now_s - self._changed_at_s > _PRESENT_SECONDS
-        pause_s = 0.0 if is_alone else min(seconds * _PAUSE_SHARE, _PAUSE_SECONDS_MAX)
+        is_long = seconds > LONG_SECONDS
+        if is_alone and not is_long:
+            return
+        pause_s = 0.0
+        if is_long and not is_alone:
+            pause_s = min(seconds * _PAUSE_SHARE, _PAUSE_SECONDS_MAX)
         is_looked_after = key_id in self._free_at_s
         self._free_at_s[key_id] = now_s + pause_s
         if not is_looked_after:
-            asyncio.get_running_loop().call_later(pause_s, self._go_on, key_id)
+            asyncio.get_running_loop().call_soon(self._go_on, key_id)
 
     def _go_on(self, key_id: str) -> None:
         """Let one go on, if it is time, and come back after it."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import Any, cast
 
-from zibaldone.store.postgres.fold import Folding
+from zibaldone.store.postgres.fold import Folding, RunWrite
 
 
 def test_an_unexpected_error_does_not_end_it() -> None:
@@ -18,7 +18,7 @@ def test_an_unexpected_error_does_not_end_it() -> None:
         again.set()
         return False
 
-    folding = Folding(write)
+    folding = Folding(cast("RunWrite", write))
     try:
         folding.note_write()
         assert failed.wait(30)
