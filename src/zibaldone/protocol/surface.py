@@ -15,7 +15,7 @@ import orjson
 
 import zibaldone
 from zibaldone.errors import Internal, NotFound, ZibaldoneError
-from zibaldone.limits import LONG_ANSWER_BYTES
+from zibaldone.limits import ECHO_CHARS_MAX, LONG_ANSWER_BYTES
 from zibaldone.protocol import prompts, tasks
 from zibaldone.protocol.guidance import instructions
 from zibaldone.protocol.jsonrpc import (
@@ -146,9 +146,10 @@ class Surface:
         if tool is None:
             code = METHOD_NOT_FOUND if version.era == "legacy" else INVALID_PARAMS
             reason = "Unknown tool" if self.profile.is_main else "Tool not allowed"
-            near = get_close_matches(underscored(name[:128]), self._by_name, n=1)
+            shown = name[:ECHO_CHARS_MAX]
+            near = get_close_matches(underscored(shown), self._by_name, n=1)
             hint = f". Did you mean {self._by_name[near[0]].name}?" if near else ""
-            raise ProtocolError(code, f"{reason}: {name[:128]}{hint}")
+            raise ProtocolError(code, f"{reason}: {shown}{hint}")
         try:
             if tool.job is not None and version.era == "modern" and tasks.is_declared(message):
                 return tasks.created(await start_job(tool, call, arguments), call.runtime)
