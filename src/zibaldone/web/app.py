@@ -17,6 +17,7 @@ from zibaldone.web.guard import Guard, GuardRules
 from zibaldone.web.health import Health
 from zibaldone.web.http import Endpoint, HttpScope, Receive, Send, refuse_method
 from zibaldone.web.openapi import OpenApi
+from zibaldone.web.pace import STRANGERS, Pace
 from zibaldone.web.rest import Rest
 from zibaldone.web.routes import Route
 
@@ -50,9 +51,13 @@ def build_app(serving: Serving) -> App:
         "/live": _read_only(health.live),
         "/health": _read_only(health.health),
         "/metrics": _read_only(health.metrics),
+    }
+    for_everybody = {
         "/openapi.json": _read_only(OpenApi(catalogue, routes).document),
         **serving.extra_routes,
     }
+    for path, public in for_everybody.items():
+        exact[path] = _in_turn(public, serving.gate.pace)
     by_profile: dict[str, Endpoint] = {}
     for surface in serving.surfaces:
         endpoint = McpEndpoint(
@@ -82,6 +87,16 @@ def _read_only(endpoint: Endpoint) -> Endpoint:
             await endpoint(scope, receive, send)
         else:
             await refuse_method(scope, send, "GET")
+
+    return serve
+
+
+def _in_turn(endpoint: Endpoint, pace: Pace) -> Endpoint:
+    """For what everybody may ask for; all who ask without a key share the turns."""
+
+    async def serve(scope: HttpScope, receive: Receive, send: Send) -> None:
+        await pace.turn(STRANGERS)
+        await endpoint(scope, receive, send)
 
     return serve
 

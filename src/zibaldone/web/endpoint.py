@@ -100,6 +100,8 @@ class McpEndpoint:
 
     async def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> None:
         principal = await self._authenticator.authenticate(scope, self._surface.profile)
+        if scope["method"] != "POST":
+            await self._gate.pace.turn(principal.key_id)
         match scope["method"]:
             case "POST":
                 end_when_gone(scope)

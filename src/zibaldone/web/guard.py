@@ -41,7 +41,7 @@ from zibaldone.web.http import (
     send_body,
     send_error,
 )
-from zibaldone.web.pace import Pace
+from zibaldone.web.pace import STRANGERS, Pace
 
 _log = logging.getLogger("zibaldone.web")
 
@@ -81,10 +81,6 @@ _PREFLIGHT: tuple[Header, ...] = (
     ),
     (b"access-control-max-age", b"600"),
 )
-
-
-_STRANGERS = ""
-"""In place of the key of those who have none that is valid."""
 
 
 class Guard:
@@ -132,7 +128,7 @@ class Guard:
     async def _refuse(self, scope: HttpScope, send: Send, error: ZibaldoneError) -> None:
         """In turn: who is refused asks again at once."""
         try:
-            await self._pace.turn(scope.get(KEY_ID_KEY, _STRANGERS))
+            await self._pace.turn(scope.get(KEY_ID_KEY, STRANGERS))
         except asyncio.CancelledError as problem:
             if _is_gone(problem):
                 return

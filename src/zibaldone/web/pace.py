@@ -20,6 +20,9 @@ from zibaldone.tools.call import resumed
 
 T = TypeVar("T")
 
+STRANGERS = ""
+"""In place of the key of those who have none that is valid."""
+
 LONG_SECONDS = 0.005
 """A stretch that took no longer is not followed by a pause."""
 
