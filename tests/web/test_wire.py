@@ -104,4 +104,6 @@ def test_one_connection_that_sends_much_is_read_in_each_step(
         answers = runner.run(run())
     assert [answer[:12] for answer in answers] == [b"HTTP/1.1 200"] * clients
     assert len(steps) > 4
-    assert max(Counter(steps).values()) == 1
+    # One whose turn came while nothing had arrived is read when it has, beside the next.
+    assert max(Counter(steps).values()) <= clients
+    assert len(steps) < 1.5 * len(set(steps))
