@@ -89,6 +89,13 @@ def add(
     else:
         name = context.printable(saved["source"])
         click.echo(f"Saved as {name}. To read its rows: zibaldone sources sync {name}")
+        definition = proposal["definition"]
+        waits = definition["live"] and "poll_seconds" not in definition
+        if waits and definition["url"].startswith("postgres"):
+            click.echo(
+                "Changes are seen when a trigger notifies; its owner runs this once: "
+                f"zibaldone sources show {name} --trigger"
+            )
 
 
 def _overrides(given: Mapping[str, Any]) -> dict[str, Any]:
