@@ -183,9 +183,8 @@ def test_a_key_is_referred_to_and_never_written(cli: Commands) -> None:
         assert entry["headers"] == {"Authorization": value}
     command = cli.json("connect", "claude-code", "--key", "ZIB_KEY")["command"]
     environment = {"ZIB_KEY": "the-secret"}
-    words = subprocess.run(
-        ["/bin/sh", "-c", f"printf '%s\\n' {command}"], env=environment, capture_output=True
-    ).stdout.decode()
+    shell = ["/bin/sh", "-c", f"printf '%s\\n' {command}"]
+    words = subprocess.check_output(shell, env=environment, text=True)
     assert words.endswith("--header\nAuthorization: Bearer ${ZIB_KEY}\n")
     entry = cli.json("connect", "codex", "--key", "ZIB_KEY")["entry"]
     assert entry["bearer_token_env_var"] == "ZIB_KEY"

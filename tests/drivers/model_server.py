@@ -481,7 +481,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _has_key(key: str | None, request: Recorded) -> bool:
-    """Anthropic takes an API key as `x-api-key` and refuses it as a bearer token; OpenAI wants that."""
+    """Anthropic takes an API key as `x-api-key` and refuses it as a bearer token."""
     if _api(request) == "anthropic":
         return key is None or request.headers.get("x-api-key") == key
     return key is None or request.headers.get("authorization") == f"Bearer {key}"

@@ -1,9 +1,9 @@
 """Following sources: a sync soon after something changed.
 
 A PostgreSQL source that is `live` tells us by NOTIFY, from a trigger that its owner installs
-(`trigger_sql`). Any other live source is asked every `poll_seconds`; a PostgreSQL source is asked as
-well if its definition has that. Either way a job is added that syncs the source; one that is queued
-already is not added again.
+(`trigger_sql`). Any other live source is asked every `poll_seconds`; so is a PostgreSQL source if
+its definition has them. Either way a job is added that syncs the source; one that is queued already
+is not added again.
 
 A connection that breaks is made again after a pause that grows. What changed meanwhile is not lost:
 the first thing after connecting is a sync. Several processes may follow the same source: whether a
