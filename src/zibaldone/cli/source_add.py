@@ -93,8 +93,8 @@ def add(
         waits = definition["live"] and "poll_seconds" not in definition
         if waits and definition["url"].startswith("postgres"):
             click.echo(
-                "Changes are seen when a trigger notifies; its owner runs this once: "
-                f"zibaldone sources show {name} --trigger"
+                "It follows changes once the table has a trigger that notifies. The SQL for its "
+                f"owner: zibaldone sources show {name} --trigger"
             )
 
 
