@@ -157,6 +157,7 @@ def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Closed]:
 class TestKeys:
     def test_without_a_key_it_is_refused(self, closed: Closed, cli: Commands) -> None:
         assert cli.error("canary", "--url", closed.server.url) == (6, "UNAUTHENTICATED")
+        assert "CANARY_KEY" in cli("canary", "--url", closed.server.url).stderr
 
     def test_the_key_comes_from_the_environment(
         self, closed: Closed, cli: Commands, monkeypatch: pytest.MonkeyPatch

@@ -181,6 +181,11 @@ def test_a_key_is_referred_to_and_never_written(cli: Commands) -> None:
     for client, value in headers.items():
         entry = cli.json("connect", client, "--key", "ZIB_KEY")["entry"]
         assert entry["headers"] == {"Authorization": value}
+    command = cli.json("connect", "claude-code", "--key", "ZIB_KEY")["command"]
+    environment = {"ZIB_KEY": "the-secret"}
+    shell = ["/bin/sh", "-c", f"printf '%s\\n' {command}"]
+    words = subprocess.check_output(shell, env=environment, text=True)
+    assert words.endswith("--header\nAuthorization: Bearer ${ZIB_KEY}\n")
     entry = cli.json("connect", "codex", "--key", "ZIB_KEY")["entry"]
     assert entry["bearer_token_env_var"] == "ZIB_KEY"
     for wrong in ("zib_abc.def", "zib_" + "a1_" * 12, "ZIBALDONE_KEY"):

@@ -36,6 +36,7 @@ def test_labels_are_kept(cli: Commands) -> None:
 def test_put_overwrites_only_when_told(cli: Commands) -> None:
     cli.ok("put", "a", "--title", "First", stdin="one")
     assert cli.error("put", "a", stdin="two") == (5, "CONFLICT")
+    assert "--upsert overwrites it" in cli("put", "a", stdin="two").stderr
     assert cli.ok("get", "a") == "one"
     assert cli.json("put", "a", "--upsert", stdin="two") == {
         "id": "a",

@@ -158,6 +158,7 @@ def test_what_does_not_fit_is_refused_and_nothing_saved(
     given = [str(file) if one == "FILE" else one for one in arguments]
     given[0] = str(tmp_path / "nothing.db") if given[0] == "nothing.db" else given[0]
     assert cli.error("sources", "add", *given) == code
+    assert not (cli.data / "zibaldone.db").exists()
     cli.ok("key", "create")  # makes the store, and nothing in it that is listed
     assert [source["source"] for source in cli.json("sources")["sources"]] == ["kb"]
 
@@ -355,8 +356,10 @@ def test_a_database_that_is_away_is_told_and_nothing_is_left_behind(
     assert result.exit_code == 1
     assert "[SOURCE_UNAVAILABLE]" in result.stderr
     assert len(cli.ids()) == ROWS
-    states = {job["state"] for job in cli.json("jobs", "--kind", "sync")["jobs"]}
-    assert states == {"done", "cancelled"}
+    jobs = {job["state"]: job["job_id"] for job in cli.json("jobs", "--kind", "sync")["jobs"]}
+    assert jobs.keys() == {"done", "cancelled"}
+    for command in ("cancel", "retry"):
+        assert f"Job {jobs['done']} is done;" in cli("jobs", command, jobs["done"]).stderr
     kept.rename(file)
     assert synced(cli) == {"unchanged": ROWS}
 

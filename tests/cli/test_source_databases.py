@@ -81,3 +81,13 @@ def test_a_table_is_followed(database: Database, tmp_path: Path) -> None:
         command("disable", "articles")
         wait_for(run.server, "okapi", [])
         assert command("remove", "articles")["documents"] == 1
+
+
+def test_a_live_source_says_what_it_waits_for(database: Database, tmp_path: Path) -> None:
+    add = ("sources", "add", database.url, "articles", "--yes", "--live")
+    said = [
+        run_cli(*add, "--name", "one", data=tmp_path / "data").stdout,
+        run_cli(*add, "--name", "two", "--poll", "9", data=tmp_path / "data").stdout,
+    ]
+    is_postgresql = database.url.startswith("postgres")
+    assert ["--trigger" in text for text in said] == [is_postgresql, False]

@@ -481,8 +481,10 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _has_key(key: str | None, request: Recorded) -> bool:
-    sent = (request.headers.get("authorization"), request.headers.get("x-api-key"))
-    return key is None or f"Bearer {key}" in sent or key in sent
+    """Anthropic takes an API key as `x-api-key` and refuses it as a bearer token."""
+    if _api(request) == "anthropic":
+        return key is None or request.headers.get("x-api-key") == key
+    return key is None or request.headers.get("authorization") == f"Bearer {key}"
 
 
 def _openai_error(status: Status) -> dict[str, Any]:

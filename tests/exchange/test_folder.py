@@ -163,6 +163,22 @@ def test_many_files_in_several_batches(cli: Commands, tmp_path: Path) -> None:
     assert cli.ok("get", "3/10.txt") == "text 10"
 
 
+def test_an_address_is_not_taken_for_a_file(cli: Commands) -> None:
+    result = cli("import", "https://example.org/page.html")
+    assert result.exit_code == 2
+    assert "ingest_document" in result.stderr
+
+
+def test_a_name_that_is_not_utf8_is_said(cli: Commands, tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    (folder / os.fsdecode(b"caf\xe9.md")).write_text("text")
+    result = cli("import", str(folder))
+    assert result.stdout.startswith("0 created")
+    assert "1 failed" in result.stdout
+    assert "the name of the file is not UTF-8; rename it" in result.stderr
+
+
 def test_names_that_come_to_one_id_are_said(cli: Commands, tmp_path: Path) -> None:
     folder = tmp_path / "files"
     folder.mkdir()

@@ -128,7 +128,7 @@ def test_a_failure_is_seen_with_its_reason_and_tried_again_on_demand(stopped: St
     assert (index["failed"], index["pending"], index["alert"]) == (1, 0, False)
     assert "\nzibaldone_vectors_failed 1.0\n" in stopped.get("/metrics").text
     found = stopped.get("/search?query=poison").json()
-    assert "1 documents are found by keyword only" in found["note"]
+    assert "1 document is found by keyword only" in found["note"]
     assert stopped.post("/kb/reindex-missing").json() == {"queued": 1}
     shown = stopped.get("/documents/bad").json()
     assert shown["vector_status"] == "pending"

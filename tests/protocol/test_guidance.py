@@ -30,7 +30,11 @@ OLD_TEXT = (
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     profiles = {"mine": sorted(MINE), "jobs": ["list_jobs"]}
-    environment = {"ZIBALDONE_PROFILES": json.dumps(profiles)}
+    assistants = {name: {"provider": "openai", "model": "x"} for name in ("reviewer", "writer")}
+    environment = {
+        "ZIBALDONE_PROFILES": json.dumps(profiles),
+        "ZIBALDONE_ASSISTANTS": json.dumps(assistants),
+    }
     with Server(tmp_path_factory.mktemp("guidance") / "data", environment=environment) as running:
         running.create("notes/a.md")
         yield running
@@ -86,6 +90,17 @@ def test_each_path_says_what_it_is_for(server: Server) -> None:
         "rag.get_chunks",
     }
     assert prompts(server, "/mcp-mine") == {}
+
+
+def test_each_path_says_what_it_holds(server: Server) -> None:
+    documents = "A shared knowledge base of documents"
+    assert instructions(server, "/mcp-rag").startswith(documents)
+    assert instructions(server, "/mcp-all").startswith(documents)
+    assert documents not in instructions(server, "/mcp-memory")
+    consult = instructions(server, "/mcp-consult")
+    assert consult.startswith("Other models that can be asked about files. Ask with chat_with_")
+    assert "chat_with_reviewer" in instructions(server, "/mcp-all")
+    assert "chat_with" not in instructions(server, "/mcp")
 
 
 def test_what_a_path_cannot_do_is_not_offered(server: Server) -> None:

@@ -235,7 +235,8 @@ def test_deleted_documents_come_only_when_asked_for(cli: Commands, tmp_path: Pat
     assert cli.ids() == ["live"]
     assert cli.json("search", "here")["results"] == []
     assert cli.json("import", "agent-data", dump, "--with-deleted")["unchanged"] == 2
-    cli.ok("restore", "dead", "4")
+    assert "brings back its revision 4" in cli("get", "dead").stderr
+    cli.ok("restore", "dead")
     assert cli.ok("get", "dead") == "was here"
 
 

@@ -233,6 +233,18 @@ def test_other_databases_are_polled(store: Store) -> None:
     asyncio.run(scenario())
 
 
+def test_postgresql_is_polled_too_if_asked_to(store: Store, database: str) -> None:
+    """Whoever asks for polls may have no trigger that notifies."""
+
+    async def scenario() -> None:
+        async with following(store, {"posts": table(database, poll_seconds=0.5)}) as run:
+            await run.until(lambda jobs: len(jobs) == 1)
+            await run.finish()
+            await run.until(lambda jobs: len(jobs) == 2)
+
+    asyncio.run(scenario())
+
+
 def test_jobs_that_fail_come_less_and_less_often(store: Store) -> None:
     tables = {"posts": table("sqlite:////nowhere.db", poll_seconds=0.5)}
 

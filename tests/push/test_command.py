@@ -89,7 +89,7 @@ class TestPush:
         (notes / "0.md").unlink()
         assert "gone       1" in run.ok("push", *given)
         assert "deleted    1" in run.ok("push", *given, "--delete")
-        assert "updated  2" in run.ok("push", *given, "--all")
+        assert "checked  2" in run.ok("push", *given, "--all")
         assert len(stub.stored) == 2
 
     def test_an_address_that_is_no_memory(

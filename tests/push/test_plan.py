@@ -58,7 +58,7 @@ class TestPlan:
 
     def test_all_sends_all(self) -> None:
         plan = plan_of([local("a.md")], [saved("a.md")], resend_all=True)
-        assert steps(plan) == [("update", "a.md")]
+        assert steps(plan) == [("check", "a.md")]
 
     def test_interrupted_notes_are_sent_again_or_deleted(self) -> None:
         plan = plan_of(

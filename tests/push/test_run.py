@@ -463,7 +463,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
 
 
 def _none() -> dict[str, int]:
-    names = ("added", "updated", "deleted", "unchanged", "skipped")
+    names = ("added", "updated", "checked", "deleted", "unchanged", "skipped")
     return dict.fromkeys((*names, "failed", "gone", "waiting", "left"), 0)
 
 

@@ -70,6 +70,8 @@ class RemoteDeployment:
         status, body = await self._ask("POST", _PROFILE, orjson.dumps(message))
         envelope = _decoded(body)
         try:
+            if status == http.client.UNAUTHORIZED and "x-api-key" not in self._headers:
+                raise Unauthenticated("The server wants an API key. Set CANARY_KEY to one.")
             if "result" not in envelope:
                 raise _refusal(status, envelope)
             result = envelope["result"]

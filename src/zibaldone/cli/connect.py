@@ -210,8 +210,10 @@ def _own_command(client: Client, name: str, entry: Entry) -> str | None:
     words = ["claude", "mcp", "add", "--scope", "user", "--transport", entry["type"], name]
     if entry["type"] == "stdio":
         return shlex.join([*words, "--", entry["command"], *entry["args"]])
-    headers = [f' --header "{name}: {value}"' for name, value in entry.get("headers", {}).items()]
-    return shlex.join([*words, entry["url"]]) + "".join(headers)
+    words.append(entry["url"])
+    for header, value in entry.get("headers", {}).items():
+        words += ["--header", f"{header}: {value}"]  # quoted, so that no shell puts the key in
+    return shlex.join(words)
 
 
 def _echo_shown(client: Client, answer: context.Answer) -> None:

@@ -99,7 +99,7 @@ def _echo(findings: list[Finding], in_force: list[SettingInForce]) -> None:
     if in_force:
         click.echo("\nSettings:")
         context.echo_table(
-            [(f"  {setting.name}", _as_text(setting.value), setting.source) for setting in in_force]
+            [(f"  {setting.name}", setting.source, _as_text(setting.value)) for setting in in_force]
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from zibaldone.cli import context, texts
-from zibaldone.errors import ZibaldoneError
+from zibaldone.errors import Conflict, ZibaldoneError
 from zibaldone.limits import REVISION_MAX
 
 _LINES = re.compile(r"(\d*)(-?)(\d*)", re.ASCII)
@@ -69,9 +69,12 @@ def put(
         given["metadata"] = texts.metadata(meta)
     arguments = {"path": path, "content": texts.read_text(file, bytes_max), **given}
     if if_revision is None:
-        answer = context.run_writing_tool(
-            options, "upload_document", {**arguments, "upsert": upsert}, if_missing="create"
-        )
+        try:
+            answer = context.run_writing_tool(
+                options, "upload_document", {**arguments, "upsert": upsert}, if_missing="create"
+            )
+        except Conflict as exists:
+            raise Conflict(f"{exists.message} --upsert overwrites it.", **exists.details) from None
     else:
         arguments["last_known_revision"] = if_revision
         answer = context.run_writing_tool(options, "update_document", arguments)

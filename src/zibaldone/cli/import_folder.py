@@ -147,6 +147,11 @@ def _check(paths: tuple[Path, ...], *, prune: bool) -> None:
     if not paths:
         raise click.UsageError("Which file or folder?")
     for path in paths:
+        if path.parts[:1] in (("http:",), ("https:",)):
+            raise click.UsageError(
+                "Pages of the web are not fetched here. Save it and import the file, or allow its "
+                "host (ingest_hosts) and use the tool ingest_document."
+            )
         if not (path.is_dir() or path.is_file()):
             raise click.UsageError(f"{path} is not a file or folder.")
     if prune and not (len(paths) == 1 and paths[0].is_dir()):

@@ -218,7 +218,9 @@ def _show_news(report: Report, *, as_json: bool) -> None:
 
 
 def _show_status(status: Status, *, as_json: bool) -> int:
-    steps = {action.value: status.plan.count(action) for action in Action}
+    steps = {
+        action.value: status.plan.count(action) for action in Action if action is not Action.CHECK
+    }
     last = to_iso(status.last_sent_us) if status.last_sent_us else None
     values = {
         "target": status.target,

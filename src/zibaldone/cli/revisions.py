@@ -109,16 +109,15 @@ def _before_deletion(options: context.Options, path: str) -> int | None:
     Conflict: it is not deleted.
     """
     try:
-        answer = context.run_tool(options, "document_history", {"path": path, "limit": 2})
-    except (NotFound, StoreNotFound, InvalidArgument):
+        context.run_tool(options, "get_document", {"path": path, "related": False})
+    except NotFound as missing:
+        return missing.details.get("restorable_revision")
+    except (StoreNotFound, InvalidArgument):
         return None
-    newest, *earlier = answer["revisions"]
-    if newest["operation"] != "delete" or not earlier:
-        raise Conflict(
-            f"{path!r} is not deleted. Give the revision to go back to: zibaldone restore {path} "
-            f"REVISION. To list them: zibaldone history {path}"
-        )
-    return int(earlier[0]["revision"])
+    raise Conflict(
+        f"{path!r} is not deleted. Give the revision to go back to: zibaldone restore {path} "
+        f"REVISION. To list them: zibaldone history {path}"
+    )
 
 
 @click.command()

@@ -65,7 +65,7 @@ def add(
     if as_json and not (yes or dry_run):
         raise InvalidArgument("With --json nobody is asked; add --yes or --dry-run.")
     url = database_url(url)
-    with opened(options, "empty" if dry_run else "create") as session:
+    with opened(options, "empty") as session:  # nothing is created before something is saved
         if table is None and not given["select"]:
             table = _chosen_table(session, url, is_asking=is_asking)
         asked: dict[str, Any] = {"url": url, "table": table, **_overrides(given)}
@@ -76,11 +76,11 @@ def add(
             asked |= changes
             proposal = session.call("propose_source", asked)
             echo_proposal(proposal)
-        if dry_run:
-            saved = None
-        else:
-            _require_sound(proposal)
-            names = ("name", "namespace", "definition")
+    saved = None
+    if not dry_run:
+        _require_sound(proposal)
+        names = ("name", "namespace", "definition")
+        with opened(options, "create") as session:
             saved = session.call("add_source", {name: proposal[name] for name in names})
     if as_json:
         context.echo_json({**proposal, "saved": saved is not None})
@@ -89,6 +89,13 @@ def add(
     else:
         name = context.printable(saved["source"])
         click.echo(f"Saved as {name}. To read its rows: zibaldone sources sync {name}")
+        definition = proposal["definition"]
+        waits = definition["live"] and "poll_seconds" not in definition
+        if waits and definition["url"].startswith("postgres"):
+            click.echo(
+                "It follows changes once the table has a trigger that notifies. The SQL for its "
+                f"owner: zibaldone sources show {name} --trigger"
+            )
 
 
 def _overrides(given: Mapping[str, Any]) -> dict[str, Any]:

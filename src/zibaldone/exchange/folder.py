@@ -165,6 +165,7 @@ class FolderImport:
             self._importer.leave_out(file.name, "skipped", file.reason)
             return
         try:
+            _require_utf8(file.name)
             document_id = normalize.document_id(self.prefix + file.name)
             self._refuse_collision(file.name, document_id)
             self.ids.add(document_id)
@@ -212,6 +213,13 @@ def _moved(document: Document, prefix: str) -> Document:
     if parent_id == parent_of(document.document_id):
         parent_id = parent_of(prefix + document.document_id)
     return replace(document, document_id=prefix + document.document_id, parent_id=parent_id)
+
+
+def _require_utf8(name: str) -> None:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise InvalidArgument("the name of the file is not UTF-8; rename it") from None
 
 
 def _read(path: Path, bytes_max: int) -> bytes:

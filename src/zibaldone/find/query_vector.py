@@ -31,6 +31,7 @@ _Name = tuple[str, str]
 """Who asks, and for what."""
 
 NO_MODEL = "No embedding model is installed."
+SWITCHED_OFF = "The setting embedder is none."
 SLOW = "The embedding model is slow at the moment."
 FAILED = "The embedding model failed."
 
@@ -65,8 +66,9 @@ class QueryVectors:
     would tell a caller what others search for.
     """
 
-    def __init__(self, embedder: Embedder | None) -> None:
+    def __init__(self, embedder: Embedder | None, *, is_switched_off: bool = False) -> None:
         self.embedder = embedder
+        self._why_none = SWITCHED_OFF if is_switched_off else NO_MODEL
         self._lock = threading.Lock()
         self._cached: OrderedDict[_Name, Vectors] = OrderedDict()
         self._asked: dict[_Name, _Asked] = {}
@@ -79,7 +81,7 @@ class QueryVectors:
 
     async def of(self, text: str, seconds_max: float) -> QueryVector:
         if self.embedder is None:
-            return QueryVector(None, NO_MODEL)
+            return QueryVector(None, self._why_none)
         asked = self._cached_or_asked(self.embedder, text)
         if asked is None:
             return QueryVector(None, SLOW)

@@ -28,7 +28,9 @@ def explained(reader: Reader, error: NotFound) -> NotFound:
         return error
     part = reader.documents.peek(missing, 0)
     if part is not None and not part.is_live:
-        last = part.revision - 1
+        # One that was imported as deleted has no earlier revision: its own is what it was.
+        earlier = reader.revisions.page(part, before=None, limit=1)
+        last = earlier[0].revision if earlier else part.revision
         return NotFound(
             f"{error.message} It was deleted; restore_document (or 'zibaldone restore') brings "
             f"back its revision {last}.",

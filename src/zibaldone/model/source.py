@@ -126,7 +126,9 @@ class SourceDefinition:
     """A cron expression, in UTC; empty: only when somebody asks."""
     live: bool = False
     """Follow changes soon after they happen."""
-    poll_seconds: float = SOURCE_POLL_SECONDS_DEFAULT
+    poll_seconds: float | None = None
+    """Between two looks at a source that is followed. None: the default where the database cannot
+    notify, and no looks where it can."""
     enabled: bool = True
     delete_share_max: float = SOURCE_DELETE_SHARE_DEFAULT
     """A sync that would delete a larger share of the source's documents stops and asks."""
@@ -166,7 +168,7 @@ class SourceDefinition:
             **({} if self.refetch is None else {"refetch": list(self.refetch)}),
             "schedule": self.schedule,
             "live": self.live,
-            "poll_seconds": self.poll_seconds,
+            **({} if self.poll_seconds is None else {"poll_seconds": self.poll_seconds}),
             "enabled": self.enabled,
             "delete_share_max": self.delete_share_max,
             "seconds_max": self.seconds_max,
@@ -249,12 +251,7 @@ class _Reading:
             watermark=self._text("watermark"),
             schedule=self._text("schedule", CRON_CHARS_MAX),
             live=self._flag("live", False),
-            poll_seconds=self._number(
-                "poll_seconds",
-                SOURCE_POLL_SECONDS_DEFAULT,
-                SOURCE_POLL_SECONDS_MIN,
-                SOURCE_POLL_SECONDS_MAX,
-            ),
+            poll_seconds=self._poll_seconds(),
             enabled=self._flag("enabled", True),
             delete_share_max=self._number(
                 "delete_share_max", SOURCE_DELETE_SHARE_DEFAULT, 0.0, 1.0
@@ -268,6 +265,16 @@ class _Reading:
         )
         self._refuse_unknown({item.name for item in fields(SourceDefinition)} - {"name"})
         return read
+
+    def _poll_seconds(self) -> float | None:
+        if "poll_seconds" not in self._values:
+            return None
+        return self._number(
+            "poll_seconds",
+            SOURCE_POLL_SECONDS_DEFAULT,
+            SOURCE_POLL_SECONDS_MIN,
+            SOURCE_POLL_SECONDS_MAX,
+        )
 
     def document(self, key: Sequence[str]) -> DocumentMap:
         body = self._parts("body")

@@ -57,7 +57,7 @@ _TURNS = TaskTurns(Turns(OVERFLOW_BUILDS, extra=OVERFLOW_BUILDS_EXTRA))
 
 _FILLING = "fill"
 
-NO_MODEL = "No embedding model is installed."
+NO_MODEL = "There is no embedding model."
 UNKNOWN_LANGUAGE = "The embedding model does not know this script."
 SLOW = "The embedding model was too slow for some of the files."
 FAILED = "The embedding model failed."

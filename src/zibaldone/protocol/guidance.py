@@ -4,21 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Set
 
+from zibaldone.tools.profiles import DESK, RAG
+
+_OF_DOCUMENTS = frozenset({*DESK, *RAG})
 _WRITERS = ("update_document", "patch_document", "upload_document")
 
 
 def instructions(tools: Set[str]) -> str:
     """How to work with these tools, in a few sentences that name no others."""
-    sentences = ["A shared knowledge base of documents under paths."]
+    sentences = [_what_it_is(tools)]
     if advice := "; ".join(_advice(tools)):
         sentences.append(f"{advice}.")
     if "upload_document" in tools:
         sentences.append("Put what others should know under a clear path with upload_document.")
     elif "add_memory" in tools:
         sentences.append("Keep what should be remembered with add_memory.")
+    if assistants := sorted(name for name in tools if name.startswith("chat_with_")):
+        others = " and the other chat_with tools" if len(assistants) > 1 else ""
+        sentences.append(
+            f"Ask with {assistants[0]}{others}: give the whole context in every turn, only what "
+            "changed is sent."
+        )
     if looking_back := "; ".join(_looking_back(tools)):
         sentences.append(f"{looking_back}.")
     return " ".join(sentences)
+
+
+def _what_it_is(tools: Set[str]) -> str:
+    if not tools & _OF_DOCUMENTS:
+        if "add_memory" in tools:
+            return "A shared memory of agents."
+        if any(name.startswith("chat_with_") for name in tools):
+            return "Other models that can be asked about files."
+    return "A shared knowledge base of documents under paths."
 
 
 def _advice(tools: Set[str]) -> Iterator[str]:

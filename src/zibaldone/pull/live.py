@@ -1,8 +1,9 @@
 """Following sources: a sync soon after something changed.
 
 A PostgreSQL source that is `live` tells us by NOTIFY, from a trigger that its owner installs
-(`trigger_sql`). Any other live source is asked every `poll_seconds`. Either way a job is added that
-syncs the source; one that is queued already is not added again.
+(`trigger_sql`). Any other live source is asked every `poll_seconds`; so is a PostgreSQL source if
+its definition has them. Either way a job is added that syncs the source; one that is queued already
+is not added again.
 
 A connection that breaks is made again after a pause that grows. What changed meanwhile is not lost:
 the first thing after connecting is a sync. Several processes may follow the same source: whether a
@@ -28,6 +29,7 @@ from zibaldone.limits import (
     LIVE_RETRY_SECONDS_MAX,
     LIVE_RETRY_SECONDS_MIN,
     SOURCE_CONNECT_SECONDS_MAX,
+    SOURCE_POLL_SECONDS_DEFAULT,
 )
 from zibaldone.model.instant import now_us
 from zibaldone.model.source import SourceDefinition
@@ -167,12 +169,15 @@ class LiveSources:
         if attempt is not None and has_failed and now < attempt.wait_until_us:
             return False
         listener = self._listeners.get(record.source_id)
-        if listener is None:
-            poll_us = int(definition.poll_seconds * _SECOND_US)
-            return synced_us is None or not 0 <= now - synced_us < poll_us
-        if synced_us is not None:
-            listener.note_sync(synced_us)
-        return listener.first_change_us is not None
+        if listener is not None:
+            if synced_us is not None:
+                listener.note_sync(synced_us)
+            if listener.first_change_us is not None:
+                return True
+            if definition.poll_seconds is None:
+                return False
+        poll_us = int(_poll_seconds(definition) * _SECOND_US)
+        return synced_us is None or not 0 <= now - synced_us < poll_us
 
     def _note_added(self, record: SourceRecord, job_id: str) -> None:
         """After jobs that failed the next one waits longer; a job that goes on is no other job."""
@@ -285,7 +290,7 @@ class LiveSources:
         elif definition.live and record.enabled:
             mode = "polling"
         if record.enabled and mode != "on request" and definition is not None:
-            allowed_us = (definition.poll_seconds + LIVE_LATE_SECONDS) * _SECOND_US
+            allowed_us = (_poll_seconds(definition) + LIVE_LATE_SECONDS) * _SECOND_US
             is_late = is_late or behind_us is None or behind_us > allowed_us
         return SourceLag(
             record.source_id,
@@ -304,6 +309,11 @@ def _load_library() -> None:
     """Loading it takes longer than fetching a row; the first caller should not wait for that."""
     with contextlib.suppress(NotConfigured):
         extras.require("pull", "sqlalchemy")
+
+
+def _poll_seconds(definition: SourceDefinition) -> float:
+    given = definition.poll_seconds
+    return SOURCE_POLL_SECONDS_DEFAULT if given is None else given
 
 
 def _usable(record: SourceRecord) -> SourceDefinition | None:

@@ -80,8 +80,7 @@ class Apply:
             self._report.skipped.append((step.path, note.reason))
             return
         await self._send(note)
-        done = self._report.added if step.action is Action.ADD else self._report.updated
-        done.append(step.path)
+        self._report.of(step.action).append(step.path)
 
     async def _send(self, note: Note) -> None:
         path = note.file.path

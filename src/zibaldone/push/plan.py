@@ -15,6 +15,8 @@ from zibaldone.push.state import SavedNote
 class Action(StrEnum):
     ADD = "add"
     UPDATE = "update"
+    CHECK = "check"
+    """Send what was sent before, in case the server lost it."""
     DELETE = "delete"
 
 
@@ -90,8 +92,10 @@ def make_plan(
             skipped.append(digest)
         elif note is None:
             steps.append(Step(Action.ADD, path))
-        elif digest != note.digest or resend_all or path in interrupted:
+        elif digest != note.digest or path in interrupted:
             steps.append(Step(Action.UPDATE, path))
+        elif resend_all:
+            steps.append(Step(Action.CHECK, path))
         else:
             touched.append(file)
     planned = {step.path for step in steps}

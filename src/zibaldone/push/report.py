@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from zibaldone.errors import ZibaldoneError
+from zibaldone.push.plan import Action
 
 
 @dataclass(slots=True)
@@ -15,6 +16,8 @@ class Report:
     """What the server calls itself; empty if it was not asked."""
     added: list[str] = field(default_factory=list)
     updated: list[str] = field(default_factory=list)
+    checked: list[str] = field(default_factory=list)
+    """Sent again, unchanged, because every note was to be checked."""
     deleted: list[str] = field(default_factory=list)
     unchanged: int = 0
     skipped: list[tuple[str, str]] = field(default_factory=list)
@@ -38,12 +41,23 @@ class Report:
 
     @property
     def did_something(self) -> bool:
-        return bool(self.added or self.updated or self.deleted or self.failed or self.stopped)
+        done = self.added or self.updated or self.checked or self.deleted
+        return bool(done or self.failed or self.stopped)
+
+    def of(self, action: Action) -> list[str]:
+        """The notes to which that was done."""
+        return {
+            Action.ADD: self.added,
+            Action.UPDATE: self.updated,
+            Action.CHECK: self.checked,
+            Action.DELETE: self.deleted,
+        }[action]
 
     def counts(self) -> dict[str, int]:
         return {
             "added": len(self.added),
             "updated": len(self.updated),
+            "checked": len(self.checked),
             "deleted": len(self.deleted),
             "unchanged": self.unchanged,
             "skipped": len(self.skipped),
@@ -61,6 +75,7 @@ class Report:
             "counts": self.counts(),
             "added": self.added,
             "updated": self.updated,
+            "checked": self.checked,
             "deleted": self.deleted,
             "skipped": [{"path": path, "reason": reason} for path, reason in self.skipped],
             "failed": [{"path": path, "error": error.as_dict()} for path, error in self.failed],

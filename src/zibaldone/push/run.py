@@ -129,7 +129,7 @@ async def push_folder(
                     _note_plan(report, plan)
                 await _carry_out(options, plan, target, state, report, memory, start, advance)
             except ZibaldoneError as error:
-                done = {*report.added, *report.updated, *report.deleted}
+                done = {path for action in Action for path in report.of(action)}
                 report.stopped = error
                 report.left = [step.path for step in plan.steps if step.path not in done]
             report.server = memory.client.server_name
@@ -172,13 +172,8 @@ def dry_run(options: PushOptions) -> Report:
         plan = plan_push(options, state)
         _note_plan(report, plan)
         report.target = _known_kind(options, state) or options.target
-        by_action = {
-            Action.ADD: report.added,
-            Action.UPDATE: report.updated,
-            Action.DELETE: report.deleted,
-        }
         for step in plan.steps:
-            by_action[step.action].append(step.path)
+            report.of(step.action).append(step.path)
     return report
 
 

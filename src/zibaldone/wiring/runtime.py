@@ -74,7 +74,7 @@ def build_runtime(settings: Settings) -> Runtime:
     runtime = Runtime(
         store=store,
         limits=limits,
-        query_vectors=QueryVectors(embedder),
+        query_vectors=QueryVectors(embedder, is_switched_off=settings.embedder == "none"),
         reranking=reranking,
         preparation=preparation,
         embedder=embedder,

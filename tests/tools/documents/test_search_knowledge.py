@@ -303,7 +303,7 @@ def test_without_a_model_keywords_remain_and_the_answer_says_so(
         running.create("a", "keyword alone")
         answer = Mcp(running.client).call("search_knowledge", query="keyword")
         assert [hit["document_id"] for hit in answer["results"]] == ["a"]
-        assert "keywords only" in answer["note"]
+        assert answer["note"] == "The setting embedder is none: keywords only"
 
 
 @pytest.mark.requirement("7.1.f")
@@ -321,7 +321,7 @@ def test_documents_whose_vectors_are_pending_are_announced(
             running.create("late", "keyword second")
             answer = tools.call("search_knowledge", query="keyword")
             assert {hit["document_id"] for hit in answer["results"]} == {"ready", "late"}
-            assert answer["note"].startswith("1 documents are found by keyword only")
+            assert answer["note"].startswith("1 document is found by keyword only")
         finally:
             stub.flowing.set()
         wait_until_indexed(running)

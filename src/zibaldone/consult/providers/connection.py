@@ -138,7 +138,9 @@ class Connection:
         for name in list(request.headers):
             if name.lower() not in _HEADERS:
                 del request.headers[name]
-        if self._key:
+        if self._key and self.assistant.provider == "anthropic":
+            request.headers["x-api-key"] = self._key  # it refuses API keys as bearer tokens
+        elif self._key:
             request.headers["authorization"] = f"Bearer {self._key}"
         request.headers["accept-encoding"] = "identity"
 

@@ -124,9 +124,10 @@ def _index_notes(reader: Reader, embedder: Embedder | None) -> list[str]:
     coverage = reader.vectors.coverage(embedder.identity)
     notes = [coverage.note] if coverage.note else []
     if coverage.pending:
-        notes.append(
-            f"{coverage.pending} documents are found by keyword only until their vectors are ready"
+        documents = (
+            "1 document is" if coverage.pending == 1 else f"{coverage.pending} documents are"
         )
+        notes.append(f"{documents} found by keyword only until the vectors are ready")
     elif not coverage.has_model and _have_vectors(reader):
         notes.append(
             "there are vectors of another embedding model only, so documents are found by keyword; "

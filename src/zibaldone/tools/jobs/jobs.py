@@ -5,13 +5,15 @@ On no smaller MCP profile; /mcp-all, REST and the command line offer them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
 from zibaldone.access.decide import require_effect
+from zibaldone.errors import Conflict, NotFound
 from zibaldone.jobs import manage
 from zibaldone.limits import (
     JOB_ID_CHARS_MAX,
@@ -130,10 +132,21 @@ async def handle_list(call: Call, given: ListJobs) -> JobList:
     return {"jobs": page, "next_after": page[-1]["job_id"] if len(jobs) > given.limit else None}
 
 
+@contextmanager
+def _named(job_id: str) -> Iterator[None]:
+    """Errors name the job as the caller did."""
+    try:
+        yield
+    except (Conflict, NotFound) as error:
+        message = error.message.replace(stored_id(job_id), job_id)
+        raise type(error)(message, **{**error.details, "job_id": job_id}) from None
+
+
 async def handle_get(call: Call, given: OneJob) -> JobDetails:
-    job = await call.runtime.store.read(
-        call.principal.tenant, lambda reader: manage.get(reader, stored_id(given.job_id))
-    )
+    with _named(given.job_id):
+        job = await call.runtime.store.read(
+            call.principal.tenant, lambda reader: manage.get(reader, stored_id(given.job_id))
+        )
     return _job_details(call, job)
 
 
@@ -146,13 +159,16 @@ async def handle_cancel(call: Call, given: OneJob) -> JobDetails:
             require_effect(call.principal, "admin")
         return manage.cancel(writer, job_id, at_us)
 
-    return _job_details(call, await call.runtime.store.write(call.principal.tenant, cancel))
+    with _named(given.job_id):
+        job = await call.runtime.store.write(call.principal.tenant, cancel)
+    return _job_details(call, job)
 
 
 async def handle_retry(call: Call, given: OneJob) -> JobDetails:
-    job = await call.runtime.store.write(
-        call.principal.tenant, lambda writer: manage.retry(writer, stored_id(given.job_id))
-    )
+    with _named(given.job_id):
+        job = await call.runtime.store.write(
+            call.principal.tenant, lambda writer: manage.retry(writer, stored_id(given.job_id))
+        )
     return _job_details(call, job)
 
 

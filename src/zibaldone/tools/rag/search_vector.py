@@ -114,7 +114,7 @@ def _render(view: ChunkView, cosine: float, measure: Measure, include: SearchRet
 def _embedder(call: Call, choice: EmbeddingChoice | None) -> Embedder:
     embedder = call.runtime.query_vectors.embedder
     if embedder is None:
-        raise NotConfigured("No embedding model is installed; rag.search_fts works without.")
+        raise NotConfigured("There is no embedding model; rag.search_fts works without.")
     if choice is not None and choice.model not in (embedder.name, embedder.identity):
         raise InvalidArgument(
             f"The model {choice.model[:100]!r} is not in use here; {embedder.name!r} is.",

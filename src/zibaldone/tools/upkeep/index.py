@@ -32,7 +32,7 @@ class IndexStatus(Arguments):
 
 def _worker(call: Call) -> IndexWorker:
     if call.runtime.index is None:
-        raise NotConfigured("No embedding model is installed, so there is no vector index.")
+        raise NotConfigured("There is no embedding model, so there is no vector index.")
     return call.runtime.index
 
 
