@@ -53,7 +53,10 @@ class Phase(Enum):
     """The request was answered; what still arrives of it is thrown away."""
 
 
-_EVICTABLE = frozenset({Phase.IDLE, Phase.HEAD, Phase.BODY})
+def _may_go(connection: Connection) -> bool:
+    """Nobody who was admitted waits for an answer: a stranger could wait for one, or leave it
+    unread, on every connection there may be."""
+    return connection.phase() is not Phase.RUNNING or not connection.is_needed
 
 
 @dataclass(slots=True)
@@ -130,23 +133,23 @@ class Connections:
         waiting = self._waiting if address is None else self._waiting_of.get(address)
         is_old = time.monotonic() - self._scanned_s > _STRANGERS_SECONDS_MIN
         while waiting:
-            if is_old and waiting[0].key_id:
+            if is_old and _is_known(waiting[0]):
                 return None  # strangers may have come since
             connection = waiting.popleft()
-            if connection in self._open and connection.phase() in _EVICTABLE:
+            if connection in self._open and _may_go(connection):
                 return connection
         return None
 
     def _scan(self) -> None:
         """List those that can make room, so that each of the next needs no look at all of them."""
         self._scanned_s = time.monotonic()
-        waiting = [found for found in self._open if found.phase() in _EVICTABLE]
+        waiting = [found for found in self._open if _may_go(found)]
         # Those that never had a request admitted first: whoever has no key can push out nobody who
         # has. Then the longest wait. An address with many connections loses before one with few:
         # each of its connections counts as a second more.
         waiting.sort(
             key=lambda found: (
-                bool(found.key_id),
+                _is_known(found),
                 found.since_s - self._by_address[found.address],
             )
         )
@@ -267,6 +270,10 @@ class Connections:
     def abort(self) -> None:
         for connection in tuple(self._open):
             connection.abort()
+
+
+def _is_known(connection: Connection) -> bool:
+    return connection.is_known or bool(connection.key_id)
 
 
 def _seconds(size_bytes: int) -> float:

@@ -101,6 +101,8 @@ class Connection(asyncio.Protocol):
     """An error was sent, or the connection is closed: whatever else arrives is thrown away."""
     is_last = False
     """No request is read after those that are running."""
+    is_known = False
+    """A request of it was admitted."""
     requests_served = 0
     body_bytes = 0
     """What has arrived of the body of the current request."""
@@ -156,13 +158,28 @@ class Connection(asyncio.Protocol):
 
     @property
     def key_id(self) -> str:
-        """Whose request this connection works for; empty before the caller is known."""
-        return "" if self.cycle is None else str(self.cycle.scope.get(KEY_ID_KEY, ""))
+        """Whose request is answered, or was last; empty before the caller is known."""
+        cycle = self.last_cycle()
+        return "" if cycle is None else str(cycle.scope.get(KEY_ID_KEY, ""))
+
+    @property
+    def is_needed(self) -> bool:
+        """A request that was admitted is being answered."""
+        active = self.active_cycle()
+        return active is not None and KEY_ID_KEY in active.scope
+
+    def last_cycle(self) -> Any:
+        """The request that is being answered, or the one that was; requests sent ahead are none."""
+        return self.cycle
 
     def active_cycle(self) -> Any:
         """The request that is being answered, or None."""
-        cycle = self.cycle
+        cycle = self.last_cycle()
         return None if cycle is None or cycle.response_complete else cycle
+
+    def on_response_complete(self) -> None:
+        self.requests_served += 1
+        self.is_known = self.is_known or bool(self.key_id)
 
     def refuse(self, error: ZibaldoneError) -> None:
         """Answer with the error if no answer has begun; in any case take no more requests."""
@@ -245,9 +262,8 @@ class HttpToolsConnection(Connection, HttpToolsProtocol):
             return Phase.DISCARDING
         return Phase.HEAD if self.head_is_open else Phase.IDLE
 
-    def active_cycle(self) -> Any:
-        active = self._active
-        return None if active is None or active.response_complete else active
+    def last_cycle(self) -> Any:
+        return self._active
 
     def drop_pipelined(self) -> None:
         if self.pipeline:
@@ -383,7 +399,7 @@ class HttpToolsConnection(Connection, HttpToolsProtocol):
     # Called when an answer is complete, or can be written on
 
     def on_response_complete(self) -> None:
-        self.requests_served += 1
+        Connection.on_response_complete(self)
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
@@ -445,8 +461,8 @@ class H11Connection(Connection, H11Protocol):
         super().data_received(data)
 
     def on_response_complete(self) -> None:
-        self.requests_served += 1
-        super().on_response_complete()
+        Connection.on_response_complete(self)
+        H11Protocol.on_response_complete(self)
         is_open = self.conn.their_state is h11.SEND_BODY
         if is_open and not self.transport.is_closing() and _is_chunked(self.headers):
             self.discard_rest()
