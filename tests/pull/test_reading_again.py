@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,20 @@ def test_rows_and_bytes_are_bounded(database: Database, posts: Posts) -> None:
     assert 0 < len(few.rows) < 30
     assert few.is_truncated
     assert not fetch(definition, *numbers).is_truncated
+
+
+def test_rows_that_do_not_fit_are_not_read(database: Database, posts: Posts) -> None:
+    database.execute('UPDATE "posts" SET "Body" = %s', ["x" * 1_000_000])
+    definition, numbers = define(database), sorted(posts.rows)
+    fetch(definition, numbers[0])
+    tracemalloc.start()
+    try:
+        some = fetch(definition, *numbers, bytes_max=2_500_000)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (len(some.rows), some.is_truncated) == (1, True)
+    assert peak_bytes < 15_000_000, "all of them have thirty million"
 
 
 def test_time_is_bounded(database: Database) -> None:
