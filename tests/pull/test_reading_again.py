@@ -7,11 +7,21 @@ import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from tests.drivers.posts import Posts
-from tests.pull.databases import DATABASES, Database, MariaDb, create_posts, insert_posts
+from tests.drivers.relay import Relay
+from tests.pull.databases import (
+    DATABASES,
+    Database,
+    MariaDb,
+    PostgresDatabase,
+    SqliteFile,
+    create_posts,
+    insert_posts,
+)
 from zibaldone.errors import InvalidArgument, SourceUnavailable
 from zibaldone.model.source import SourceDefinition
 from zibaldone.pull.definition import check
@@ -143,6 +153,42 @@ def test_time_is_bounded(database: Database) -> None:
     with pytest.raises(SourceUnavailable) as stopped:
         fetch(definition, 1, seconds_max=1.0)
     assert stopped.value.details["reason"] == "timeout"
+
+
+@pytest.mark.parametrize("is_given_up", [False, True])
+def test_a_server_that_hangs(database: Database, posts: Posts, is_given_up: bool) -> None:
+    """Connected, and silent: it stops no statement, and answers no request to do so."""
+    if isinstance(database, SqliteFile):
+        pytest.skip("has no server")
+    key = [{"Id": min(posts.rows)}]
+    with Relay(upstream_of(database)) as relay:
+        definition = define(database, url=through(database, relay))
+
+        async def fetch_twice() -> None:
+            async with asyncio.timeout(60):
+                seconds_max = 10.0 if is_given_up else 0.5
+                assert (await refetch(definition, key, seconds_max=seconds_max)).rows
+                relay.freeze()
+                async with asyncio.timeout(0.5 if is_given_up else 30):
+                    await refetch(definition, key, seconds_max=seconds_max)
+
+        with pytest.raises(TimeoutError if is_given_up else SourceUnavailable):
+            asyncio.run(fetch_twice())
+
+
+def upstream_of(database: Database) -> str | tuple[str, int]:
+    if isinstance(database, PostgresDatabase):
+        info = database.raw.info
+        is_path = info.host.startswith("/")
+        return f"{info.host}/.s.PGSQL.{info.port}" if is_path else (info.host, info.port)
+    return parse_qs(urlsplit(database.url).query)["unix_socket"][0]
+
+
+def through(database: Database, relay: Relay) -> str:
+    parts = urlsplit(database.url)
+    place = f"{parts.netloc.rpartition('@')[0]}@127.0.0.1:{relay.port}"
+    query = "sslmode=disable" if isinstance(database, PostgresDatabase) else ""
+    return parts._replace(netloc=place, query=query).geturl()
 
 
 def test_the_proposal_works_as_it_is(database: Database, posts: Posts) -> None:

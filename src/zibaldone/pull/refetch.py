@@ -115,19 +115,10 @@ class _Idle:
         self._lock = threading.Lock()
         self._waiting: dict[Place, list[tuple[float, Connection]]] = {}
 
-    def take(self, name: str, url: str, seconds_max: float, is_tolerant: bool) -> Connection:
+    def take(self, place: Place) -> Connection | None:
         with self._lock:
-            waiting = self._waiting.get((url, seconds_max, is_tolerant), [])
-            found = waiting.pop()[1] if waiting else None
-        if found is not None:
-            try:
-                found.renew()
-            except (SourceUnavailable, InvalidArgument):  # it was closed from the other side
-                found.close()
-            else:
-                return found
-        fresh = Connection(name, url, seconds_max=seconds_max, is_tolerant=is_tolerant)
-        return fresh.__enter__()
+            waiting = self._waiting.get(place, [])
+            return waiting.pop()[1] if waiting else None
 
     def give_back(self, connection: Connection, place: Place, *, is_well: bool) -> None:
         if is_well and not connection.is_cancelled:
@@ -184,10 +175,12 @@ class _Refetch:
         self._bytes_max = max(0, min(bytes_max, REFETCH_BYTES_MAX))
         self._seconds_max = seconds_max
         self._connection: Connection | None = None
+        self._is_cancelled = False
 
     def cancel(self) -> None:
-        if self._connection is not None:
-            self._connection.cancel()
+        self._is_cancelled = True
+        if (connection := self._connection) is not None:
+            connection.cancel()
 
     def run(self) -> Refetched:
         try:
@@ -208,7 +201,7 @@ class _Refetch:
         definition = self._definition
         keys = [self._values(key) for key in self._keys[: self._rows_max]]
         place = (definition.resolved_url(self._environment), self._seconds_max, is_tolerant)
-        self._connection = connection = _IDLE.take(definition.name, *place)
+        connection = self._connected(place)
         is_well = False
         try:
             made = _recent_plan(connection, definition)
@@ -223,6 +216,23 @@ class _Refetch:
         length = len(definition.key)
         by_key = {_comparable(row[:length]): row for row in rows}
         return self._bounded(keys, by_key, columns, places)
+
+    def _connected(self, place: Place) -> Connection:
+        self._connection = found = _IDLE.take(place)
+        if found is not None:
+            try:
+                found.renew()
+            except (SourceUnavailable, InvalidArgument):  # it was closed from the other side
+                found.close()
+                if self._is_cancelled:
+                    raise
+            else:
+                return found
+        url, seconds_max, is_tolerant = place
+        name = self._definition.name
+        fresh = Connection(name, url, seconds_max=seconds_max, is_tolerant=is_tolerant)
+        self._connection = fresh
+        return fresh.__enter__()
 
     def _read(
         self,
