@@ -83,6 +83,8 @@ class Connections:
         self._scanned_s = float("-inf")
         self._resting: deque[Connection] = deque()
         """Those that brought much, in the order in which they are read again."""
+        self._following: deque[Connection] = deque()
+        """Those that sent requests ahead, in the order in which these are begun."""
 
     def __len__(self) -> int:
         return len(self._open)
@@ -171,6 +173,24 @@ class Connections:
         connection.read_on()
         if self._resting:
             connection.loop.call_soon(self._read_next)
+
+    # Those that send ahead
+
+    def follow(self, connection: Connection) -> None:
+        """Begin its next request in a later step of the event loop: one such request in each.
+
+        A new connection is accepted in each step, so steps have to be short: a thousand strangers
+        who send sixty requests ahead would keep everybody else at the door.
+        """
+        if not self._following:
+            connection.loop.call_soon(self._start_next)
+        self._following.append(connection)
+
+    def _start_next(self) -> None:
+        connection = self._following.popleft()
+        connection.start_next()
+        if self._following:
+            connection.loop.call_soon(self._start_next)
 
     # Time limits
 

@@ -232,6 +232,9 @@ class Connection(asyncio.Protocol):
     def drop_pipelined(self) -> None:
         """Forget requests that were sent ahead; HTTP lets a server leave them unanswered."""
 
+    def start_next(self) -> None:
+        """Begin to answer a request that was sent ahead."""
+
     def _unsupported_upgrade_warning(self) -> None:
         """Anybody can ask for an upgrade; that is nothing to warn the operator of."""
 
@@ -244,6 +247,8 @@ class HttpToolsConnection(Connection, HttpToolsProtocol):
     _part_bytes = 0
     _body_has_moved = False
     _active: Any = None
+    _has_turn = False
+    """The next request is to be started."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -423,14 +428,21 @@ class HttpToolsConnection(Connection, HttpToolsProtocol):
             self._go_on()
 
     def _go_on(self) -> None:
-        """Take up the next request."""
+        """Take up the next request; one that was sent ahead has to wait for its turn."""
         self.flow.resume_reading()
-        if self.pipeline:
-            cycle, app = self.pipeline.pop()
-            self._active = cycle
-            task = self.loop.create_task(cycle.run_asgi(app))
-            task.add_done_callback(self.tasks.discard)
-            self.tasks.add(task)
+        if self.pipeline and not self._has_turn:
+            self._has_turn = True
+            self.registry.follow(self)
+
+    def start_next(self) -> None:
+        self._has_turn = False
+        if not self.pipeline or self.transport.is_closing() or self.flow.write_paused:
+            return  # where writing is paused, what ends that goes on
+        cycle, app = self.pipeline.pop()
+        self._active = cycle
+        task = self.loop.create_task(cycle.run_asgi(app))
+        task.add_done_callback(self.tasks.discard)
+        self.tasks.add(task)
 
 
 class H11Connection(Connection, H11Protocol):
