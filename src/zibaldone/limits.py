@@ -1332,7 +1332,7 @@ CONSULT_CONCURRENCY = 16
 """Turns that run at the same time, in all processes: they wait for providers most of the time."""
 
 CONSULT_PER_KEY = 4
-"""The same for one key, in each process; its others wait in the queue."""
+"""The same for one key; its others wait in the queue."""
 
 CONSULT_KEPT_SECONDS = 7 * 86_400.0
 """How long the answer of a turn can be asked for by the id of its job."""

@@ -28,6 +28,8 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
     pause_seconds: float = 0.0
     """Between two bytes of the body, which then goes out one by one."""
+    is_head_slow: bool = False
+    """The same for the headers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +83,18 @@ class EmbeddingServer:
                     self._send(answer)
 
             def _send(self, answer: Answer) -> None:
-                self.send_response(answer.status)
-                for name, value in answer.headers.items():
-                    self.send_header(name, value)
-                self.send_header("content-length", str(len(answer.body)))
-                self.end_headers()
-                step = 1 if answer.pause_seconds else len(answer.body) or 1
-                for start in range(0, len(answer.body), step):
-                    self.wfile.write(answer.body[start : start + step])
+                headers = {**answer.headers, "content-length": str(len(answer.body))}
+                lines = [f"{name}: {value}" for name, value in headers.items()]
+                head = "\r\n".join((f"HTTP/1.1 {answer.status} OK", *lines, "", "")).encode()
+                self._write(head, answer.pause_seconds if answer.is_head_slow else 0.0)
+                self._write(answer.body, answer.pause_seconds)
+
+            def _write(self, data: bytes, pause_seconds: float) -> None:
+                step = 1 if pause_seconds else len(data) or 1
+                for start in range(0, len(data), step):
+                    self.wfile.write(data[start : start + step])
                     self.wfile.flush()
-                    time.sleep(answer.pause_seconds)
+                    time.sleep(pause_seconds)
 
             def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002
                 pass

@@ -15,7 +15,15 @@ from zibaldone.cli import main
 from zibaldone.tools.spec import Runtime
 from zibaldone.web import app, health, server
 from zibaldone.web.guard import Guard
-from zibaldone.web.http import Endpoint, HttpScope, Receive, Send, send_json, send_start
+from zibaldone.web.http import (
+    KEY_ID_KEY,
+    Endpoint,
+    HttpScope,
+    Receive,
+    Send,
+    send_json,
+    send_start,
+)
 from zibaldone.web.wire import H11Connection
 from zibaldone.wiring import runtime
 
@@ -44,6 +52,7 @@ def _with_faults(inner: Endpoint) -> Endpoint:
             case "/hang/thread":
                 await asyncio.to_thread(_sleep)
             case "/hang/stream":
+                scope[KEY_ID_KEY] = "admitted"
                 await send_start(scope, send, 200, ())
                 await send({"type": "http.response.body", "body": b"begun", "more_body": True})
                 await asyncio.sleep(HANG_SECONDS)

@@ -232,6 +232,21 @@ class TestConnections:
                 us.send(get)
                 assert us.answer().status == 200
 
+    @pytest.mark.parametrize("http", ["httptools", "h11"])
+    def test_answers_to_strangers_that_are_not_read(self, tmp_path: Path, http: str) -> None:
+        environment = {"ZIBALDONE_CONNECTIONS_MAX": "8", "HOSTILE_HTTP": http}
+        key = create_key(tmp_path / "data")
+        ask = b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n"
+        with (
+            FaultyServer(tmp_path / "data", environment=environment) as server,
+            peers(server, 8, small=True) as strangers,
+        ):
+            for stranger in strangers:
+                stranger.send(ask * 60)
+                assert stranger.socket.recv(1)
+            with Bystander(server, key.headers):
+                pass
+
     def test_the_default_is_below_what_the_system_allows(self, tmp_path: Path) -> None:
         before = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (256, before[1]))

@@ -571,5 +571,27 @@ def test_what_a_key_has_queued_beyond_its_share_is_not_touched(kept: Kept, clock
     assert get(kept, first).state == "done"
 
 
+def test_what_a_key_queued_before_the_start_takes_its_share_and_no_more(
+    kept: Kept, clock: Clock
+) -> None:
+    runs: list[str] = []
+    may_end = asyncio.Event()
+
+    async def handler(context: JobContext) -> None:
+        runs.append(str(context.key_id))
+        await may_end.wait()
+
+    add(kept, *(NewJob("sync", key_id=key) for key in (*["ada"] * 6, "bob")))
+    ran = made(kept, clock, handler, concurrency=4, per_key=2)
+
+    async def work() -> None:
+        await until(lambda: is_so(lambda: "bob" in runs))
+        assert sorted(runs) == ["ada", "ada", "bob"]
+        may_end.set()
+        await until(lambda: is_so(lambda: len(runs) == 7))
+
+    asyncio.run(run_while(kept, ran, work))
+
+
 async def is_so(holds: Callable[[], bool]) -> bool:
     return holds()

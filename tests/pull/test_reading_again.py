@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from tests.drivers.posts import Posts
-from tests.pull.databases import DATABASES, Database, MariaDb, create_posts, insert_posts
+from tests.drivers.relay import Relay
+from tests.pull.databases import (
+    DATABASES,
+    Database,
+    MariaDb,
+    PostgresDatabase,
+    SqliteFile,
+    create_posts,
+    insert_posts,
+)
 from zibaldone.errors import InvalidArgument, SourceUnavailable
 from zibaldone.model.source import SourceDefinition
 from zibaldone.pull.definition import check
@@ -116,6 +127,20 @@ def test_rows_and_bytes_are_bounded(database: Database, posts: Posts) -> None:
     assert not fetch(definition, *numbers).is_truncated
 
 
+def test_rows_that_do_not_fit_are_not_read(database: Database, posts: Posts) -> None:
+    database.execute('UPDATE "posts" SET "Body" = %s', ["x" * 1_000_000])
+    definition, numbers = define(database), sorted(posts.rows)
+    fetch(definition, numbers[0])
+    tracemalloc.start()
+    try:
+        some = fetch(definition, *numbers, bytes_max=2_500_000)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (len(some.rows), some.is_truncated) == (1, True)
+    assert peak_bytes < 15_000_000, "all of them have thirty million"
+
+
 def test_time_is_bounded(database: Database) -> None:
     slow = {
         "SqliteFile": 'SELECT 1 AS "Id", count(*) AS "Body" FROM (WITH RECURSIVE n(x) AS '
@@ -128,6 +153,42 @@ def test_time_is_bounded(database: Database) -> None:
     with pytest.raises(SourceUnavailable) as stopped:
         fetch(definition, 1, seconds_max=1.0)
     assert stopped.value.details["reason"] == "timeout"
+
+
+@pytest.mark.parametrize("is_given_up", [False, True])
+def test_a_server_that_hangs(database: Database, posts: Posts, is_given_up: bool) -> None:
+    """Connected, and silent: it stops no statement, and answers no request to do so."""
+    if isinstance(database, SqliteFile):
+        pytest.skip("has no server")
+    key = [{"Id": min(posts.rows)}]
+    with Relay(upstream_of(database)) as relay:
+        definition = define(database, url=through(database, relay))
+
+        async def fetch_twice() -> None:
+            async with asyncio.timeout(60):
+                seconds_max = 10.0 if is_given_up else 0.5
+                assert (await refetch(definition, key, seconds_max=seconds_max)).rows
+                relay.freeze()
+                async with asyncio.timeout(0.5 if is_given_up else 30):
+                    await refetch(definition, key, seconds_max=seconds_max)
+
+        with pytest.raises(TimeoutError if is_given_up else SourceUnavailable):
+            asyncio.run(fetch_twice())
+
+
+def upstream_of(database: Database) -> str | tuple[str, int]:
+    if isinstance(database, PostgresDatabase):
+        info = database.raw.info
+        is_path = info.host.startswith("/")
+        return f"{info.host}/.s.PGSQL.{info.port}" if is_path else (info.host, info.port)
+    return parse_qs(urlsplit(database.url).query)["unix_socket"][0]
+
+
+def through(database: Database, relay: Relay) -> str:
+    parts = urlsplit(database.url)
+    place = f"{parts.netloc.rpartition('@')[0]}@127.0.0.1:{relay.port}"
+    query = "sslmode=disable" if isinstance(database, PostgresDatabase) else ""
+    return parts._replace(netloc=place, query=query).geturl()
 
 
 def test_the_proposal_works_as_it_is(database: Database, posts: Posts) -> None:

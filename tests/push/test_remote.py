@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 from typing import Any
 
@@ -100,6 +101,18 @@ class TestProtocol:
         asyncio.run(run())
         ids = [asked.message["id"] for asked in stub.asked if "id" in asked.message]
         assert ids == list(range(1, 7))
+
+    def test_a_packed_answer_is_not_unpacked(self, stub: ZibaldoneStub) -> None:
+        """A hundred bytes could become gigabytes, layer upon layer."""
+
+        def packed(asked: Asked) -> Reply:
+            answer = as_json(envelope(asked, {}))
+            return Answer(200, gzip.compress(answer.body), {"Content-Encoding": "gzip"})
+
+        stub.behaviour = packed
+        with pytest.raises(RemoteUnavailable, match="not of MCP"):
+            call(client_of(stub.url))
+        assert stub.asked[0].headers["accept-encoding"] == "identity"
 
     def test_a_redirect_to_another_server_is_refused(self, stub: ZibaldoneStub) -> None:
         stub.behaviour = lambda asked: Answer(307, b"", {"Location": "http://example.org/mcp"})

@@ -129,10 +129,15 @@ def test_a_token_works_over_rest_and_mcp(trusting: Server, issuer: Authorization
 def test_changes_are_in_the_audit_trail_under_the_subject(
     trusting: Server, issuer: AuthorizationServer
 ) -> None:
+    def hashed(subject: str) -> str:
+        return f"sha256-{hashlib.sha256(subject.encode()).hexdigest()[:32]}"
+
     odd = 'Robert"; \n drop\u00e9'
+    posing = hashed(odd)
     for subject, shown in (
         ("auth0|5f7c", "oauth:auth0|5f7c"),
-        (odd, f"oauth:sha256-{hashlib.sha256(odd.encode()).hexdigest()[:32]}"),
+        (odd, f"oauth:{hashed(odd)}"),
+        (posing, f"oauth:{hashed(posing)}"),
     ):
         token = issuer.token(resource=trusting.url, claims={"sub": subject})
         path = f"audited/{secrets.token_hex(4)}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import sys
 import threading
 import time
@@ -12,9 +14,12 @@ import pytest
 
 from tests.drivers.authorization_server import AuthorizationServer, new_key
 from tests.drivers.in_process import application
+from tests.drivers.keys import create_key
+from tests.drivers.raw import raw_request
 from tests.drivers.server import run_cli
 from tests.drivers.tokens import bearer, forged, invalid, server_of
 from tests.drivers.urls import refusal
+from tests.hostile.peers import Peer
 from zibaldone.errors import ConfigurationError
 
 
@@ -67,6 +72,23 @@ def test_keys_are_read_again_in_the_background(tmp_path: Path) -> None:
             if renewing.answered["jwks"] > 1:
                 return
         pytest.fail("the keys were never read again")
+
+
+def test_strangers_who_wait_for_an_issuer_keep_nobody_out(tmp_path: Path) -> None:
+    key = create_key(tmp_path / "data")
+    with (
+        socket.create_server(("127.0.0.1", 0), backlog=8) as silent,
+        server_of(f"http://127.0.0.1:{silent.getsockname()[1]}", tmp_path, connections_max=4) as us,
+        contextlib.ExitStack() as stack,
+    ):
+        token = forged(us, new_key("ES256"), "ES256")
+        ask = raw_request(b"/documents", f"authorization: Bearer {token}".encode())
+        for _ in range(4):
+            stranger = stack.enter_context(Peer(us))
+            stranger.send(ask)
+        stack.enter_context(silent.accept()[0])
+        for _ in range(3):
+            assert us.client.get("/documents", headers=key.headers).status_code == 200
 
 
 def test_an_issuer_that_is_down(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import socket
 import threading
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -71,16 +72,66 @@ def test_one_connection_that_sends_much_is_read_in_each_step(
                 self.has_sent_much = True
             super().data_received(data)
 
+    def on_step() -> None:
+        nonlocal step
+        step += 1
+
     def sent(port: int) -> bytes:
         with socket.create_connection(("127.0.0.1", port)) as peer:
             head = "POST / HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
             peer.sendall(head.encode() + b"4000\r\n%s\r\n" % (b"x" * 0x4000) * 500 + b"0\r\n\r\n")
             return peer.recv(100)
 
-    async def run() -> list[bytes]:
+    answers = _served(uvloop_loop, Counted, sent, clients, on_step)
+    assert [answer[:12] for answer in answers] == [b"HTTP/1.1 200"] * clients
+    assert len(steps) > 4
+    # One whose turn came while nothing had arrived is read when it has, beside the next.
+    assert max(Counter(steps).values()) <= clients
+    assert len(steps) < 1.5 * len(set(steps))
+
+
+def test_one_request_that_was_sent_ahead_is_begun_in_each_step() -> None:
+    """In each step one new connection is accepted: who comes later waits for all of them."""
+    uvloop_loop = pytest.importorskip("uvloop").new_event_loop()
+    steps: list[int] = []
+    step, clients, requests = 0, 4, 20
+    kind: Any = connection_class()
+
+    class Counted(kind):  # type: ignore[misc]
+        def start_next(self) -> None:
+            steps.append(step)
+            super().start_next()
+
+    def on_step() -> None:
         nonlocal step
+        step += 1
+
+    def sent(port: int) -> bytes:
+        with socket.create_connection(("127.0.0.1", port)) as peer:
+            peer.sendall(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n" * requests)
+            answer = b""
+            while answer.count(b"HTTP/1.1 200") < requests:
+                answer += peer.recv(1 << 16)
+            return answer
+
+    answers = _served(uvloop_loop, Counted, sent, clients, on_step)
+    assert len(answers) == clients
+    assert len(steps) == clients * (requests - 1)
+    assert max(Counter(steps).values()) == 1
+
+
+def _served(
+    uvloop_loop: Any,
+    kind: type[Connection],
+    sent: Callable[[int], bytes],
+    clients: int,
+    on_step: Callable[[], None],
+) -> list[bytes]:
+    """What clients are answered that send at the same time; `on_step` at each of the loop's."""
+
+    async def run() -> list[bytes]:
         loop = asyncio.get_running_loop()
-        config = server(_all_read, "127.0.0.1", 0, connection=Counted).config
+        config = server(_all_read, "127.0.0.1", 0, connection=kind).config
         config.load()
         state = uvicorn.server.ServerState()
         made: Any = config.http_protocol_class
@@ -95,15 +146,10 @@ def test_one_connection_that_sends_much_is_read_in_each_step(
         for thread in threads:
             thread.start()
         while any(thread.is_alive() for thread in threads):
-            step += 1
+            on_step()
             await asyncio.sleep(0)
         listening.close()
         return answers
 
     with asyncio.Runner(loop_factory=lambda: uvloop_loop) as runner:
-        answers = runner.run(run())
-    assert [answer[:12] for answer in answers] == [b"HTTP/1.1 200"] * clients
-    assert len(steps) > 4
-    # One whose turn came while nothing had arrived is read when it has, beside the next.
-    assert max(Counter(steps).values()) <= clients
-    assert len(steps) < 1.5 * len(set(steps))
+        return runner.run(run())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import email.utils
 import threading
@@ -14,6 +15,7 @@ from typing import Any
 import orjson
 
 from zibaldone import extras
+from zibaldone.embed.background_loop import BackgroundLoop, LoopClosed
 from zibaldone.embed.port import Vectors
 from zibaldone.errors import (
     ConfigurationError,
@@ -70,6 +72,7 @@ class Remote:
             self._headers["authorization"] = f"Bearer {api_key}"
         self._seconds_max = seconds_max
         self._opening = threading.Lock()
+        self._loop: BackgroundLoop | None = None
         self._client: Any = None
 
     def embed(self, texts: Sequence[str]) -> Vectors:
@@ -87,9 +90,9 @@ class Remote:
 
     def close(self) -> None:
         with self._opening:
-            if self._client is not None:
-                self._client.close()
-                self._client = None
+            if self._loop is not None:
+                self._loop.close()
+                self._loop = None
 
     def _embed_batch(self, texts: Sequence[str]) -> Vectors:
         answer = self._ask(texts)
@@ -127,23 +130,41 @@ class Remote:
 
     def _post(self, body: bytes, wait_seconds: float) -> _Answer:
         """Send one request; stops reading an answer that is too long, or that does not end."""
-        client = self._opened()
-        until_s = time.monotonic() + self._seconds_max  # the client only limits each read
-        with client.stream("POST", self._url, content=body, headers=self._headers) as answer:
+        with self._opening:
+            if self._loop is None:
+                self._loop = BackgroundLoop("zibaldone-embedder", self._close_client)
+            loop = self._loop
+        try:
+            return loop.run(self._post_within(body, wait_seconds))
+        except TimeoutError:
+            failure = f"{self.name}: the embedding server's answer takes too long."
+            raise EmbedderUnavailable(failure) from None
+        except LoopClosed:
+            raise EmbedderUnavailable(f"{self.name}: it was closed.") from None
+
+    async def _post_within(self, body: bytes, wait_seconds: float) -> _Answer:
+        if self._client is None:
+            httpx = extras.require("remote", "httpx2")
+            self._client = httpx.AsyncClient(timeout=None)  # the request as a whole has one
+        async with (
+            asyncio.timeout(self._seconds_max),
+            self._client.stream("POST", self._url, content=body, headers=self._headers) as answer,
+        ):
             parts, size = [], 0
-            for part in answer.iter_raw():  # unpacked, a small answer could be huge
+            async for part in answer.aiter_raw():  # unpacked, a small answer could be huge
                 size += len(part)
                 if size > EMBED_RESPONSE_BYTES_MAX:
                     raise EmbeddingFailed(
                         f"{self.name}: the embedding server's answer is too large."
                     )
-                if time.monotonic() > until_s:
-                    raise EmbedderUnavailable(
-                        f"{self.name}: the embedding server's answer takes too long."
-                    )
                 parts.append(part)
             wait_seconds = _retry_after_s(answer.headers.get("retry-after"), wait_seconds)
             return _Answer(answer.status_code, b"".join(parts), wait_seconds)
+
+    async def _close_client(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
 
     def _vectors(self, body: bytes, count: int) -> Vectors:
         try:
@@ -171,13 +192,6 @@ class Remote:
         norms = np.linalg.norm(rows, axis=1, keepdims=True)
         unit: Vectors = (rows / np.where(norms > 0, norms, 1.0)).astype(np.float32)
         return unit
-
-    def _opened(self) -> Any:
-        with self._opening:
-            if self._client is None:
-                httpx = extras.require("remote", "httpx2")
-                self._client = httpx.Client(timeout=self._seconds_max)
-            return self._client
 
 
 def _transport_errors() -> tuple[type[Exception], ...]:

@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -117,7 +116,7 @@ class JobKind:
     tries_max: int = JOB_TRIES_MAX
     keep_done_seconds: float = JOB_DONE_KEPT_SECONDS
     per_key: int | None = None
-    """Jobs of one caller that run at the same time in this process; its others stay queued."""
+    """The same of one caller; its others stay queued."""
     by_subject: bool = False
     """One run for all queued jobs of a subject: the newest one's payload is what counts."""
 
@@ -248,7 +247,7 @@ class JobRunner:
                     name,
                     now_us=at_us,
                     until_us=_until(kind, at_us),
-                    full_keys=self._full_keys(name),
+                    per_key=kind.per_key,
                 )
             ]
             return upkeep.queue.held(leases) if leases else {}, due
@@ -260,16 +259,6 @@ class JobRunner:
     def _room(self, kind: str) -> int:
         running = sum(job.lease.kind == kind for job in self._running.values())
         return self._kinds[kind].concurrency - running
-
-    def _full_keys(self, kind: str) -> list[str]:
-        """Callers of which no further job may run here."""
-        most = self._kinds[kind].per_key
-        if most is None:
-            return []
-        running = Counter(
-            job.lease.key_id for job in self._running.values() if job.lease.kind == kind
-        )
-        return [key for key, count in running.items() if key is not None and count >= most]
 
     def _note_held(self, leases: list[LeasedJob], held: Mapping[int, bool]) -> None:
         """`leases` are those that were asked about; one may have ended meanwhile."""
@@ -325,7 +314,6 @@ class JobRunner:
     async def _start(self, due: list[str]) -> bool:
         at_us = self._clock()
         room = {name: self._room(name) for name in due}
-        full_keys = {name: self._full_keys(name) for name in due}
 
         def lease(upkeep: Upkeep) -> list[LeasedJob]:
             owner = new_lease_owner()
@@ -340,7 +328,7 @@ class JobRunner:
                     owner=owner,
                     by_subject=kind.by_subject,
                     running_max=kind.concurrency,
-                    full_keys=full_keys[name],
+                    per_key=kind.per_key,
                 )
             return leases
 

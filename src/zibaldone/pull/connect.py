@@ -6,6 +6,7 @@ gives them; nothing is converted.
 
 from __future__ import annotations
 
+import socket
 import sqlite3
 import threading
 import time
@@ -34,6 +35,15 @@ _PROGRESS_INSTRUCTIONS = 20_000
 """Of SQLite's virtual machine, between two looks at the clock: about a millisecond."""
 
 _DAY_SECONDS = 86_400
+
+_CONNECT_SECONDS_MIN = 2.0
+"""A shorter time to connect is none to some drivers."""
+
+_KILL_SECONDS_MAX = 1.0
+"""How long it may take to ask a server to stop a statement."""
+
+_SEVER_SECONDS = 2.0
+"""How long after its time a server that does not even stop its statement is waited for."""
 
 
 class Connection:
@@ -70,11 +80,26 @@ class Connection:
         if self.dialect_name == "mariadb":
             self.dialect_name = "mysql"
         with self.errors():
-            self._engine = self._make_engine(sqlalchemy)
+            self._engine = self._make_engine(sqlalchemy, seconds_max)
 
-    def errors(self) -> Any:
-        """A context in which errors of the database become ours."""
-        return translated(self.name, self._secrets)
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """A context in which errors of the database become ours, and which ends.
+
+        The server stops a statement at its time. One that hangs does not, and PostgreSQL's driver
+        waits for ever: then the connection is cut.
+        """
+        watch: threading.Timer | None = None
+        if self.dialect_name == "postgresql":
+            watch = threading.Timer(self._seconds_max + _SEVER_SECONDS, self._sever)
+            watch.daemon = True
+            watch.start()
+        try:
+            with translated(self.name, self._secrets):
+                yield
+        finally:
+            if watch is not None:
+                watch.cancel()
 
     # Opening and closing
 
@@ -90,20 +115,23 @@ class Connection:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _make_engine(self, sqlalchemy: Any) -> Any:
+    def _make_engine(self, sqlalchemy: Any, seconds_max: float) -> Any:
         options: dict[str, Any] = {"poolclass": extras.require("pull", "sqlalchemy.pool").NullPool}
+        connect_seconds = int(
+            max(_CONNECT_SECONDS_MIN, min(self._seconds_max, SOURCE_CONNECT_SECONDS_MAX))
+        )
         if self.dialect_name == "sqlite":
             return sqlalchemy.create_engine("sqlite://", creator=self._open_file, **options)
         if self.dialect_name == "postgresql":
             options["isolation_level"] = "REPEATABLE READ"
             if self.url.get_driver_name() == "psycopg":
-                options["connect_args"] = {"connect_timeout": int(SOURCE_CONNECT_SECONDS_MAX)}
+                options["connect_args"] = {"connect_timeout": connect_seconds}
         elif self.dialect_name == "mysql":
             options["isolation_level"] = "REPEATABLE READ"
             if self.url.get_driver_name() == "pymysql":
                 options["connect_args"] = {
-                    "connect_timeout": SOURCE_CONNECT_SECONDS_MAX,
-                    "read_timeout": max(1.0, self._seconds_max + 1),
+                    "connect_timeout": connect_seconds,
+                    "read_timeout": max(1.0, seconds_max + 1),
                     "charset": "utf8mb4",
                 }
         return sqlalchemy.create_engine(self.url, **options)
@@ -297,12 +325,24 @@ class Connection:
             return
         with suppress(Exception):
             if self.dialect_name == "postgresql":
-                connection.connection.driver_connection.cancel_safe(timeout=2.0)
+                connection.connection.driver_connection.cancel_safe(timeout=_KILL_SECONDS_MAX)
             elif self.dialect_name == "mysql" and self._thread_id is not None:
                 self._kill(self._thread_id)
+        self._sever()  # a server that hangs stops nothing
+
+    def _sever(self) -> None:
+        """Cut the connection: whoever waits for an answer gets an error."""
+        with self._lock:
+            connection = self._connection
+        with suppress(Exception):
+            raw = connection.connection.driver_connection
+            number = getattr(raw, "_sock", raw).fileno()  # PyMySQL does not say it otherwise
+            with socket.fromfd(number, socket.AF_INET, socket.SOCK_STREAM) as shared:
+                shared.shutdown(socket.SHUT_RDWR)
 
     def _kill(self, thread_id: int) -> None:
-        with self._make_engine(extras.require("pull", "sqlalchemy")).connect() as other:
+        sqlalchemy = extras.require("pull", "sqlalchemy")
+        with self._make_engine(sqlalchemy, _KILL_SECONDS_MAX).connect() as other:
             other.exec_driver_sql(f"KILL {int(thread_id)}")
 
 
@@ -318,7 +358,7 @@ class Stream:
 
     def close(self) -> None:
         """Give up what is left; the connection is of no use for others then."""
-        with suppress(Exception):
+        with suppress(Exception), self._connection.errors():
             result = getattr(self._cursor, "_result", None)
             if result is not None:  # else PyMySQL would read all that is left, now or later
                 result.unbuffered_active = False

@@ -35,6 +35,9 @@ from zibaldone.pull.values import LEFT_OUT, plain
 
 _PLANS_MAX = 1_000
 
+_FIRST_ROWS = 4
+"""Read before it is known how large rows are."""
+
 
 @dataclass(frozen=True, slots=True)
 class RefetchedRow:
@@ -112,19 +115,10 @@ class _Idle:
         self._lock = threading.Lock()
         self._waiting: dict[Place, list[tuple[float, Connection]]] = {}
 
-    def take(self, name: str, url: str, seconds_max: float, is_tolerant: bool) -> Connection:
+    def take(self, place: Place) -> Connection | None:
         with self._lock:
-            waiting = self._waiting.get((url, seconds_max, is_tolerant), [])
-            found = waiting.pop()[1] if waiting else None
-        if found is not None:
-            try:
-                found.renew()
-            except (SourceUnavailable, InvalidArgument):  # it was closed from the other side
-                found.close()
-            else:
-                return found
-        fresh = Connection(name, url, seconds_max=seconds_max, is_tolerant=is_tolerant)
-        return fresh.__enter__()
+            waiting = self._waiting.get(place, [])
+            return waiting.pop()[1] if waiting else None
 
     def give_back(self, connection: Connection, place: Place, *, is_well: bool) -> None:
         if is_well and not connection.is_cancelled:
@@ -181,10 +175,12 @@ class _Refetch:
         self._bytes_max = max(0, min(bytes_max, REFETCH_BYTES_MAX))
         self._seconds_max = seconds_max
         self._connection: Connection | None = None
+        self._is_cancelled = False
 
     def cancel(self) -> None:
-        if self._connection is not None:
-            self._connection.cancel()
+        self._is_cancelled = True
+        if (connection := self._connection) is not None:
+            connection.cancel()
 
     def run(self) -> Refetched:
         try:
@@ -205,11 +201,13 @@ class _Refetch:
         definition = self._definition
         keys = [self._values(key) for key in self._keys[: self._rows_max]]
         place = (definition.resolved_url(self._environment), self._seconds_max, is_tolerant)
-        self._connection = connection = _IDLE.take(definition.name, *place)
+        connection = self._connected(place)
         is_well = False
         try:
             made = _recent_plan(connection, definition)
-            columns, wanted, rows = self._read(connection, made, keys)
+            columns = self._chosen(made)
+            wanted = (*definition.key, *(name for name in columns if name not in definition.key))
+            keys, rows = self._read(connection, made, wanted, keys)
             is_well = True
         finally:
             self._connection = None
@@ -219,16 +217,50 @@ class _Refetch:
         by_key = {_comparable(row[:length]): row for row in rows}
         return self._bounded(keys, by_key, columns, places)
 
+    def _connected(self, place: Place) -> Connection:
+        self._connection = found = _IDLE.take(place)
+        if found is not None:
+            try:
+                found.renew()
+            except (SourceUnavailable, InvalidArgument):  # it was closed from the other side
+                found.close()
+                if self._is_cancelled:
+                    raise
+            else:
+                return found
+        url, seconds_max, is_tolerant = place
+        name = self._definition.name
+        fresh = Connection(name, url, seconds_max=seconds_max, is_tolerant=is_tolerant)
+        self._connection = fresh
+        return fresh.__enter__()
+
     def _read(
-        self, connection: Connection, made: Plan, keys: list[tuple[Any, ...]]
-    ) -> tuple[tuple[str, ...], tuple[str, ...], list[tuple[Any, ...]]]:
-        """The columns that were chosen, those that were read, and the rows."""
-        key = self._definition.key
-        columns = self._chosen(made)
-        wanted = (*key, *(name for name in columns if name not in key))
-        bound = [_native(made, key, values) for values in keys]
-        rows = connection.rows(made.select_keys(wanted, bound)) if keys else []
-        return columns, wanted, rows
+        self,
+        connection: Connection,
+        made: Plan,
+        wanted: tuple[str, ...],
+        keys: list[tuple[Any, ...]],
+    ) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+        """The keys that were looked for and the rows that they have.
+
+        Rows are read some at a time, as many as may still fit into the answer: a few could take
+        gigabytes.
+        """
+        until_s = time.monotonic() + self._seconds_max
+        bound = [_native(made, self._definition.key, values) for values in keys]
+        rows: list[tuple[Any, ...]] = []
+        place, count, left_chars = 0, _FIRST_ROWS, self._bytes_max
+        while place < len(bound) and left_chars >= 0 and (not rows or time.monotonic() < until_s):
+            batch = bound[place : place + count]
+            read = connection.rows(made.select_keys(wanted, batch))
+            place += len(batch)
+            rows += read
+            # Without the key: whether it is part of the answer is another question.
+            chars = sum(_json_chars(row[len(self._definition.key) :]) for row in read)
+            left_chars -= chars
+            each = max(1, (chars + sum(map(_bytes, read))) // max(1, len(read)))
+            count = max(1, min(2 * count, left_chars // each))
+        return keys[:place], rows
 
     def _chosen(self, made: Plan) -> tuple[str, ...]:
         allowed = allowed_columns(self._definition, made)
@@ -283,6 +315,19 @@ class _Refetch:
             pk = dict(zip(self._definition.key, key, strict=True))
             found.append(RefetchedRow(pk, native))
         return Refetched(tuple(found), is_truncated)
+
+
+def _json_chars(row: Sequence[Any]) -> int:
+    """The JSON of a row has no fewer bytes."""
+    return sum(
+        len(orjson.dumps(value, default=str)) if isinstance(value, dict | list) else len(value)
+        for value in row
+        if isinstance(value, str | dict | list)
+    )
+
+
+def _bytes(row: Sequence[Any]) -> int:
+    return sum(len(value) for value in row if isinstance(value, bytes | bytearray | memoryview))
 
 
 def _native(made: Plan, names: Sequence[str], key: Sequence[Any]) -> tuple[Any, ...]:

@@ -82,6 +82,7 @@ class McpClient:
         self._headers = {
             "content-type": "application/json",
             "accept": "application/json, text/event-stream",
+            "accept-encoding": "identity",
         }
         if api_key:
             self._headers["authorization"] = f"Bearer {api_key}"
@@ -251,7 +252,7 @@ class McpClient:
                 self._http.stream("POST", self.url, content=body, headers=headers) as answer,
             ):
                 parts, size = [], 0
-                async for part in answer.aiter_bytes():
+                async for part in answer.aiter_raw():  # unpacked, a small answer could be huge
                     size += len(part)
                     if size > PUSH_ANSWER_BYTES_MAX:
                         raise RemoteFailed(f"The answer of {self.url} is too large.")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import orjson
@@ -105,10 +105,37 @@ def share_of_each(namespaces: Sequence[str], limit: int) -> int:
     return limit if len(namespaces) <= limit else 1
 
 
-def in_turn(
-    queues: Sequence[Sequence[tuple[int, str | None]]], limit: int
-) -> list[tuple[int, str | None]]:
+Due = tuple[int, str | None, str | None]
+"""A job that is due: its key, its subject, and whose it is."""
+
+
+def in_turn(queues: Sequence[Sequence[Due]], limit: int) -> list[Due]:
     """Jobs by key, of several queues: the first of each, the oldest of these first, and so on."""
-    placed = [(place, *queued) for queue in queues for place, queued in enumerate(queue)]
-    placed.sort(key=lambda one: one[:2])
-    return [(job_key, subject) for _, job_key, subject in placed[:limit]]
+    placed = [(place, queued) for queue in queues for place, queued in enumerate(queue)]
+    placed.sort(key=lambda one: (one[0], one[1][0]))
+    return [queued for _, queued in placed[:limit]]
+
+
+class KeyShares:
+    """How many more jobs of each caller may be leased."""
+
+    def __init__(self, most: int | None, leased: Iterable[tuple[str, int]]) -> None:
+        """None: as many as there are."""
+        self._most = most
+        self._leased = Counter(dict(leased))
+
+    @property
+    def full_keys(self) -> list[str]:
+        most = self._most
+        return [] if most is None else [key for key, n in self._leased.items() if n >= most]
+
+    def admitted(self, due: Iterable[Due]) -> list[tuple[int, str | None]]:
+        """Those of the jobs for which their callers have room."""
+        admitted = []
+        for job_key, subject, key_id in due:
+            if self._most is not None and key_id is not None:
+                if self._leased[key_id] >= self._most:
+                    continue
+                self._leased[key_id] += 1
+            admitted.append((job_key, subject))
+        return admitted

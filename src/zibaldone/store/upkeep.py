@@ -18,7 +18,7 @@ back-off or a worker's registration that ends impossibly late counts as over; ea
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -446,7 +446,7 @@ class QueueUpkeep(Protocol):
         owner: str,
         by_subject: bool = False,
         running_max: int | None = None,
-        full_keys: Collection[str] = (),
+        per_key: int | None = None,
     ) -> list[LeasedJob]:
         """Take due jobs of a kind, at most `limit`, until `until_us`; oldest first.
 
@@ -473,13 +473,12 @@ class QueueUpkeep(Protocol):
         `running_max`: with these, no more jobs of the kind are leased in all processes than this;
         those whose lease ran out do not count.
 
-        `full_keys`: callers that have enough jobs running; those that they have queued stay there.
+        `per_key`: with these, no more jobs of the kind and of one caller are leased in all
+        processes; what the caller has queued beyond that stays there, and is not waited for.
         """
         ...
 
-    def has_due(
-        self, kind: str, *, now_us: int, until_us: int, full_keys: Collection[str] = ()
-    ) -> bool:
+    def has_due(self, kind: str, *, now_us: int, until_us: int, per_key: int | None = None) -> bool:
         """Whether `lease` might find something; asked often, and without the lock that it needs.
 
         It may be wrong on the side of yes: the subject of what is due may be leased.

@@ -53,7 +53,10 @@ class Phase(Enum):
     """The request was answered; what still arrives of it is thrown away."""
 
 
-_EVICTABLE = frozenset({Phase.IDLE, Phase.HEAD, Phase.BODY})
+def _may_go(connection: Connection) -> bool:
+    """Nobody who was admitted waits for an answer: a stranger could wait for one, or leave it
+    unread, on every connection there may be."""
+    return connection.phase() is not Phase.RUNNING or not connection.is_needed
 
 
 @dataclass(slots=True)
@@ -80,6 +83,8 @@ class Connections:
         self._scanned_s = float("-inf")
         self._resting: deque[Connection] = deque()
         """Those that brought much, in the order in which they are read again."""
+        self._following: deque[Connection] = deque()
+        """Those that sent requests ahead, in the order in which these are begun."""
 
     def __len__(self) -> int:
         return len(self._open)
@@ -130,23 +135,23 @@ class Connections:
         waiting = self._waiting if address is None else self._waiting_of.get(address)
         is_old = time.monotonic() - self._scanned_s > _STRANGERS_SECONDS_MIN
         while waiting:
-            if is_old and waiting[0].key_id:
+            if is_old and _is_known(waiting[0]):
                 return None  # strangers may have come since
             connection = waiting.popleft()
-            if connection in self._open and connection.phase() in _EVICTABLE:
+            if connection in self._open and _may_go(connection):
                 return connection
         return None
 
     def _scan(self) -> None:
         """List those that can make room, so that each of the next needs no look at all of them."""
         self._scanned_s = time.monotonic()
-        waiting = [found for found in self._open if found.phase() in _EVICTABLE]
+        waiting = [found for found in self._open if _may_go(found)]
         # Those that never had a request admitted first: whoever has no key can push out nobody who
         # has. Then the longest wait. An address with many connections loses before one with few:
         # each of its connections counts as a second more.
         waiting.sort(
             key=lambda found: (
-                bool(found.key_id),
+                _is_known(found),
                 found.since_s - self._by_address[found.address],
             )
         )
@@ -168,6 +173,24 @@ class Connections:
         connection.read_on()
         if self._resting:
             connection.loop.call_soon(self._read_next)
+
+    # Those that send ahead
+
+    def follow(self, connection: Connection) -> None:
+        """Begin its next request in a later step of the event loop: one such request in each.
+
+        A new connection is accepted in each step, so steps have to be short: a thousand strangers
+        who send sixty requests ahead would keep everybody else at the door.
+        """
+        if not self._following:
+            connection.loop.call_soon(self._start_next)
+        self._following.append(connection)
+
+    def _start_next(self) -> None:
+        connection = self._following.popleft()
+        connection.start_next()
+        if self._following:
+            connection.loop.call_soon(self._start_next)
 
     # Time limits
 
@@ -267,6 +290,10 @@ class Connections:
     def abort(self) -> None:
         for connection in tuple(self._open):
             connection.abort()
+
+
+def _is_known(connection: Connection) -> bool:
+    return connection.is_known or bool(connection.key_id)
 
 
 def _seconds(size_bytes: int) -> float:

@@ -99,12 +99,12 @@ class McpEndpoint:
         self._notification_status = notification_status
 
     async def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> None:
+        end_when_gone(scope)
         principal = await self._authenticator.authenticate(scope, self._surface.profile)
         if scope["method"] != "POST":
             await self._gate.pace.turn(principal.key_id)
         match scope["method"]:
             case "POST":
-                end_when_gone(scope)
                 admission = await self._gate.admit(principal, scope, receive)
                 try:
                     if admission.has_waited:

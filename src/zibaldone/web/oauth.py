@@ -36,6 +36,7 @@ from zibaldone.web.resource import ProtectedResource
 NAMESPACE_CLAIM = "zibaldone_namespace"
 PREFIX_CLAIM = "zibaldone_prefix"
 _REQUIRED_CLAIMS = ("iss", "aud", "exp", "sub")
+_HASHED = "sha256-"
 _SAFE_SUBJECT = re.compile(rf"[\w.:/+=@|-]{{1,{SUBJECT_CHARS_MAX}}}", re.ASCII)
 
 
@@ -129,10 +130,11 @@ class TokenVerifier:
 
 
 def _log_name(subject: str) -> str:
-    """The subject, or its hash if it does not fit a log line."""
-    if _SAFE_SUBJECT.fullmatch(subject):
+    """The subject, or its hash if it does not fit a log line, or is written like such a hash: where
+    people choose their subject, one could be another's name."""
+    if _SAFE_SUBJECT.fullmatch(subject) and not subject.startswith(_HASHED):
         return subject
-    return "sha256-" + hashlib.sha256(subject.encode(errors="replace")).hexdigest()[:32]
+    return _HASHED + hashlib.sha256(subject.encode(errors="surrogatepass")).hexdigest()[:32]
 
 
 def _tenant(claims: dict[str, Any]) -> Tenant:

@@ -89,8 +89,8 @@ class Rest:
         """The routes that `find` knows, once the caller is known and there is room for it."""
 
         async def serve(scope: HttpScope, receive: Receive, send: Send) -> None:
-            principal = await self._authenticator.authenticate(scope)
             end_when_gone(scope)
+            principal = await self._authenticator.authenticate(scope)
             admission = await self._gate.admit(principal, scope, receive)
             try:
                 if admission.has_waited:

@@ -101,6 +101,8 @@ class Connection(asyncio.Protocol):
     """An error was sent, or the connection is closed: whatever else arrives is thrown away."""
     is_last = False
     """No request is read after those that are running."""
+    is_known = False
+    """A request of it was admitted."""
     requests_served = 0
     body_bytes = 0
     """What has arrived of the body of the current request."""
@@ -156,13 +158,28 @@ class Connection(asyncio.Protocol):
 
     @property
     def key_id(self) -> str:
-        """Whose request this connection works for; empty before the caller is known."""
-        return "" if self.cycle is None else str(self.cycle.scope.get(KEY_ID_KEY, ""))
+        """Whose request is answered, or was last; empty before the caller is known."""
+        cycle = self.last_cycle()
+        return "" if cycle is None else str(cycle.scope.get(KEY_ID_KEY, ""))
+
+    @property
+    def is_needed(self) -> bool:
+        """A request that was admitted is being answered."""
+        active = self.active_cycle()
+        return active is not None and KEY_ID_KEY in active.scope
+
+    def last_cycle(self) -> Any:
+        """The request that is being answered, or the one that was; requests sent ahead are none."""
+        return self.cycle
 
     def active_cycle(self) -> Any:
         """The request that is being answered, or None."""
-        cycle = self.cycle
+        cycle = self.last_cycle()
         return None if cycle is None or cycle.response_complete else cycle
+
+    def on_response_complete(self) -> None:
+        self.requests_served += 1
+        self.is_known = self.is_known or bool(self.key_id)
 
     def refuse(self, error: ZibaldoneError) -> None:
         """Answer with the error if no answer has begun; in any case take no more requests."""
@@ -215,6 +232,9 @@ class Connection(asyncio.Protocol):
     def drop_pipelined(self) -> None:
         """Forget requests that were sent ahead; HTTP lets a server leave them unanswered."""
 
+    def start_next(self) -> None:
+        """Begin to answer a request that was sent ahead."""
+
     def _unsupported_upgrade_warning(self) -> None:
         """Anybody can ask for an upgrade; that is nothing to warn the operator of."""
 
@@ -227,6 +247,8 @@ class HttpToolsConnection(Connection, HttpToolsProtocol):
     _part_bytes = 0
     _body_has_moved = False
     _active: Any = None
+    _has_turn = False
+    """The next request is to be started."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -245,9 +267,8 @@ class HttpToolsConnection(Connection, HttpToolsProtocol):
             return Phase.DISCARDING
         return Phase.HEAD if self.head_is_open else Phase.IDLE
 
-    def active_cycle(self) -> Any:
-        active = self._active
-        return None if active is None or active.response_complete else active
+    def last_cycle(self) -> Any:
+        return self._active
 
     def drop_pipelined(self) -> None:
         if self.pipeline:
@@ -383,7 +404,7 @@ class HttpToolsConnection(Connection, HttpToolsProtocol):
     # Called when an answer is complete, or can be written on
 
     def on_response_complete(self) -> None:
-        self.requests_served += 1
+        Connection.on_response_complete(self)
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
@@ -407,14 +428,21 @@ class HttpToolsConnection(Connection, HttpToolsProtocol):
             self._go_on()
 
     def _go_on(self) -> None:
-        """Take up the next request."""
+        """Take up the next request; one that was sent ahead has to wait for its turn."""
         self.flow.resume_reading()
-        if self.pipeline:
-            cycle, app = self.pipeline.pop()
-            self._active = cycle
-            task = self.loop.create_task(cycle.run_asgi(app))
-            task.add_done_callback(self.tasks.discard)
-            self.tasks.add(task)
+        if self.pipeline and not self._has_turn:
+            self._has_turn = True
+            self.registry.follow(self)
+
+    def start_next(self) -> None:
+        self._has_turn = False
+        if not self.pipeline or self.transport.is_closing() or self.flow.write_paused:
+            return  # where writing is paused, what ends that goes on
+        cycle, app = self.pipeline.pop()
+        self._active = cycle
+        task = self.loop.create_task(cycle.run_asgi(app))
+        task.add_done_callback(self.tasks.discard)
+        self.tasks.add(task)
 
 
 class H11Connection(Connection, H11Protocol):
@@ -445,8 +473,8 @@ class H11Connection(Connection, H11Protocol):
         super().data_received(data)
 
     def on_response_complete(self) -> None:
-        self.requests_served += 1
-        super().on_response_complete()
+        Connection.on_response_complete(self)
+        H11Protocol.on_response_complete(self)
         is_open = self.conn.their_state is h11.SEND_BODY
         if is_open and not self.transport.is_closing() and _is_chunked(self.headers):
             self.discard_rest()

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
@@ -82,7 +82,7 @@ class Jobs:
         limit: int = 10,
         by_subject: bool = False,
         running_max: int | None = None,
-        full_keys: Collection[str] = (),
+        per_key: int | None = None,
     ) -> list[LeasedJob]:
         leased: list[LeasedJob] = self.run(
             lambda queue: queue.lease(
@@ -93,7 +93,7 @@ class Jobs:
                 owner=new_lease_owner(),
                 by_subject=by_subject,
                 running_max=running_max,
-                full_keys=full_keys,
+                per_key=per_key,
             )
         )
         return leased
@@ -111,10 +111,10 @@ class Jobs:
         (lease,) = self.lease(kind, **more)
         return lease
 
-    def is_due(self, kind: str = "sync", at: int = NOW, full_keys: Collection[str] = ()) -> bool:
+    def is_due(self, kind: str = "sync", at: int = NOW, per_key: int | None = None) -> bool:
         return self.kept.upkeep(
             lambda upkeep: upkeep.queue.has_due(
-                kind, now_us=at, until_us=at + LEASE, full_keys=full_keys
+                kind, now_us=at, until_us=at + LEASE, per_key=per_key
             ),
             write=False,
         )
@@ -827,17 +827,28 @@ class TestOfOneKey:
         assert {lease.key_id for lease in leases} == {"k1", "k2", None}
 
     @pytest.mark.parametrize("by_subject", [False, True])
-    def test_what_a_full_key_has_queued_stays_there(self, jobs: Jobs, by_subject: bool) -> None:
-        first, second = jobs.sync(key_id="k1", subject="a"), jobs.sync(key_id="k2", subject="b")
-        assert not jobs.is_due(full_keys=("k2", "k1"))
-        assert jobs.is_due(full_keys=["k1"])
-        (lease,) = jobs.lease(full_keys=["k1"], by_subject=by_subject)
-        assert lease.job_id == second
-        assert not jobs.is_due(full_keys=["k1"])
-        assert jobs.lease(full_keys=["k1"], by_subject=by_subject) == []
-        of_nobody = jobs.sync(subject="c")
-        assert jobs.lease_one(full_keys=["k1"], by_subject=by_subject).job_id == of_nobody
-        assert jobs.lease_one(by_subject=by_subject).job_id == first
+    def test_what_a_key_has_queued_beyond_its_share_stays_there(
+        self, jobs: Jobs, elsewhere: Jobs, by_subject: bool
+    ) -> None:
+        first, second, third = (jobs.sync(key_id="k1", subject=name) for name in "abc")
+        other, of_nobody = jobs.sync(key_id="k2", subject="d"), jobs.sync(subject="e")
+        leases = jobs.lease(per_key=2, by_subject=by_subject, limit=4)
+        assert {lease.job_id for lease in leases} == {first, second, other, of_nobody}
+        for process in (jobs, elsewhere):
+            assert not process.is_due(per_key=2)
+            assert process.lease(per_key=2, by_subject=by_subject) == []
+        jobs.finish([lease for lease in leases if lease.job_id == first])
+        assert elsewhere.is_due(per_key=2)
+        assert elsewhere.lease_one(per_key=2, by_subject=by_subject).job_id == third
+
+    def test_a_lease_that_ran_out_takes_no_share(self, jobs: Jobs) -> None:
+        (first, second) = (jobs.sync(key_id="k1") for _ in range(2))
+        assert jobs.lease_one(per_key=1).job_id == first
+        later = NOW + LEASE + 1
+        assert jobs.is_due(at=later, per_key=1)
+        assert jobs.lease_one(at=later, per_key=1).job_id == first
+        assert jobs.lease(at=later, per_key=1) == []
+        assert jobs.lease_one(at=later, per_key=2).job_id == second
 
     def test_what_is_open_is_counted_by_key_and_namespace_up_to_a_limit(self, jobs: Jobs) -> None:
         mine = [jobs.sync(key_id="k1") for _ in range(3)]

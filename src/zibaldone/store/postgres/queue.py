@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from zibaldone.limits import JOB_BACKOFF_SECONDS_MAX
@@ -29,12 +29,11 @@ class QueueUpkeep:
 
     # Leases
 
-    def has_due(
-        self, kind: str, *, now_us: int, until_us: int, full_keys: Collection[str] = ()
-    ) -> bool:
-        times = _times(kind, now_us, until_us, full_keys)
+    def has_due(self, kind: str, *, now_us: int, until_us: int, per_key: int | None = None) -> bool:
+        times = _times(kind, now_us, until_us)
+        full_keys = _full_keys(self._shares(per_key, times))
         return bool(
-            self._transaction.value(_SQL["has_due"], times)
+            self._transaction.value(_SQL["has_due"], {**times, **full_keys})
             or self._transaction.value(_SQL["has_abandoned"], times)
         )
 
@@ -48,17 +47,38 @@ class QueueUpkeep:
         owner: str,
         by_subject: bool = False,
         running_max: int | None = None,
-        full_keys: Collection[str] = (),
+        per_key: int | None = None,
     ) -> list[LeasedJob]:
-        times = _times(kind, now_us, until_us, full_keys)
-        if by_subject or running_max is not None:
+        times = _times(kind, now_us, until_us)
+        if by_subject or running_max is not None or per_key is not None:
             lock_leases(self._transaction, kind)
         if running_max is not None:
             limit = min(limit, running_max - self._transaction.value(_SQL["leased"], times))
         if limit <= 0:
             return []
-        chosen = self._abandoned(times) or self._due(times, limit, by_subject)
         lease = {"now_us": now_us, "until_us": until_us, "owner": owner}
+        if abandoned := self._abandoned(times):
+            return self._take(abandoned, lease, by_subject)
+        shares = self._shares(per_key, times)
+        leases: list[LeasedJob] = []
+        while limit > len(leases):
+            left = limit - len(leases)
+            due = self._due({**times, **_full_keys(shares)}, left, by_subject)
+            admitted = shares.admitted(due)
+            leases += self._take(admitted, lease, by_subject)
+            if len(admitted) == len(due):
+                break  # otherwise there may be others behind those of a caller who has enough
+        return leases
+
+    def _shares(self, per_key: int | None, times: dict[str, Any]) -> job_rows.KeyShares:
+        leased: Iterable[Any] = ()
+        if per_key is not None:
+            leased = self._transaction.execute(_SQL["leased_by_key"], times)
+        return job_rows.KeyShares(per_key, leased)
+
+    def _take(
+        self, chosen: list[tuple[int, str | None]], lease: dict[str, Any], by_subject: bool
+    ) -> list[LeasedJob]:
         alone = [key for key, subject in chosen if not by_subject or subject is None]
         with_others = [key for key, subject in chosen if by_subject and subject is not None]
         taken: list[rows.Row] = []
@@ -66,7 +86,7 @@ class QueueUpkeep:
             if keys:
                 taken += self._transaction.execute(_SQL[statement], {**lease, "keys": keys})
         merge = job_rows.leased_by_subject if by_subject else job_rows.leased_each
-        return merge(taken, owner)
+        return merge(taken, lease["owner"])
 
     def _abandoned(self, times: dict[str, Any]) -> list[tuple[int, str | None]]:
         """At most one: with several, nobody could tell which of them ended its worker."""
@@ -78,20 +98,13 @@ class QueueUpkeep:
             self._transaction.defer(_SQL["cancel_abandoned"], values)
         return []
 
-    def _due(
-        self, times: dict[str, Any], limit: int, by_subject: bool
-    ) -> list[tuple[int, str | None]]:
+    def _due(self, times: dict[str, Any], limit: int, by_subject: bool) -> list[job_rows.Due]:
         statement = _SQL["due_apart" if by_subject else "due"]
         found = self._transaction.execute(_SQL["queued_namespaces"], times)
         namespaces = [row[0] for row in found]
         each = job_rows.share_of_each(namespaces, limit)
         queues = [
-            [
-                (job_key, subject)
-                for job_key, subject in self._transaction.execute(
-                    statement, {**times, "namespace": namespace, "limit": each}
-                )
-            ]
+            self._transaction.execute(statement, {**times, "namespace": namespace, "limit": each})
             for namespace in namespaces
         ]
         return job_rows.in_turn(queues, limit)
@@ -212,12 +225,15 @@ class QueueUpkeep:
         return len(self._transaction.execute(_SQL["purge"], {**values, "limit": limit}))
 
 
-def _times(kind: str, now_us: int, until_us: int, full_keys: Collection[str]) -> dict[str, Any]:
+def _times(kind: str, now_us: int, until_us: int) -> dict[str, Any]:
     """A lease of the kind that ends after `latest_us` was not given by a clock like ours."""
     return {
         "kind": kind,
         "now_us": now_us,
         "latest_us": now_us + 2 * (until_us - now_us),
         "backoff_end_us": now_us + _BACKOFF_US,
-        "full_keys": list(full_keys) if full_keys else None,
     }
+
+
+def _full_keys(shares: job_rows.KeyShares) -> dict[str, Any]:
+    return {"full_keys": shares.full_keys or None}

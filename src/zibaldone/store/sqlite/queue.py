@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import apsw
@@ -29,12 +29,11 @@ class QueueUpkeep:
 
     # Leases
 
-    def has_due(
-        self, kind: str, *, now_us: int, until_us: int, full_keys: Collection[str] = ()
-    ) -> bool:
-        times = _times(kind, now_us, until_us, full_keys)
+    def has_due(self, kind: str, *, now_us: int, until_us: int, per_key: int | None = None) -> bool:
+        times = _times(kind, now_us, until_us)
+        full_keys = _full_keys(self._shares(per_key, times))
         return bool(
-            self._raw.execute(_SQL["has_due"], times).get
+            self._raw.execute(_SQL["has_due"], {**times, **full_keys}).get
             or self._raw.execute(_SQL["has_abandoned"], times).get
         )
 
@@ -48,15 +47,36 @@ class QueueUpkeep:
         owner: str,
         by_subject: bool = False,
         running_max: int | None = None,
-        full_keys: Collection[str] = (),
+        per_key: int | None = None,
     ) -> list[LeasedJob]:
-        times = _times(kind, now_us, until_us, full_keys)
+        times = _times(kind, now_us, until_us)
         if running_max is not None:
             limit = min(limit, running_max - self._raw.execute(_SQL["leased"], times).get)
         if limit <= 0:
             return []
-        chosen = self._abandoned(times) or self._due(times, limit, by_subject)
         lease = {"now_us": now_us, "until_us": until_us, "owner": owner}
+        if abandoned := self._abandoned(times):
+            return self._take(abandoned, lease, by_subject)
+        shares = self._shares(per_key, times)
+        leases: list[LeasedJob] = []
+        while limit > len(leases):
+            left = limit - len(leases)
+            due = self._due({**times, **_full_keys(shares)}, left, by_subject)
+            admitted = shares.admitted(due)
+            leases += self._take(admitted, lease, by_subject)
+            if len(admitted) == len(due):
+                break  # otherwise there may be others behind those of a caller who has enough
+        return leases
+
+    def _shares(self, per_key: int | None, times: dict[str, Any]) -> job_rows.KeyShares:
+        leased: Iterable[Any] = ()
+        if per_key is not None:
+            leased = self._raw.execute(_SQL["leased_by_key"], times)
+        return job_rows.KeyShares(per_key, leased)
+
+    def _take(
+        self, chosen: list[tuple[int, str | None]], lease: dict[str, Any], by_subject: bool
+    ) -> list[LeasedJob]:
         alone = [key for key, subject in chosen if not by_subject or subject is None]
         with_others = [key for key, subject in chosen if by_subject and subject is not None]
         taken: list[rows.Row] = []
@@ -64,7 +84,7 @@ class QueueUpkeep:
             if keys:
                 taken += self._raw.execute(_SQL[statement], {**lease, "keys": rows.dumps(keys)})
         merge = job_rows.leased_by_subject if by_subject else job_rows.leased_each
-        return merge(taken, owner)
+        return merge(taken, lease["owner"])
 
     def _abandoned(self, times: dict[str, Any]) -> list[tuple[int, str | None]]:
         """At most one: with several, nobody could tell which of them ended its worker."""
@@ -76,9 +96,7 @@ class QueueUpkeep:
             self._raw.execute(_SQL["cancel_abandoned"], values)
         return []
 
-    def _due(
-        self, times: dict[str, Any], limit: int, by_subject: bool
-    ) -> list[tuple[int, str | None]]:
+    def _due(self, times: dict[str, Any], limit: int, by_subject: bool) -> list[job_rows.Due]:
         statement = _SQL["due_apart" if by_subject else "due"]
         namespaces = [row[0] for row in self._raw.execute(_SQL["queued_namespaces"], times)]
         each = job_rows.share_of_each(namespaces, limit)
@@ -191,12 +209,16 @@ class QueueUpkeep:
         return self._raw.changes()
 
 
-def _times(kind: str, now_us: int, until_us: int, full_keys: Collection[str]) -> dict[str, Any]:
+def _times(kind: str, now_us: int, until_us: int) -> dict[str, Any]:
     """A lease of the kind that ends after `latest_us` was not given by a clock like ours."""
     return {
         "kind": kind,
         "now_us": now_us,
         "latest_us": now_us + 2 * (until_us - now_us),
         "backoff_end_us": now_us + _BACKOFF_US,
-        "full_keys": rows.dumps(list(full_keys)) if full_keys else None,
     }
+
+
+def _full_keys(shares: job_rows.KeyShares) -> dict[str, Any]:
+    full_keys = shares.full_keys
+    return {"full_keys": rows.dumps(full_keys) if full_keys else None}

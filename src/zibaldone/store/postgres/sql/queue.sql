@@ -15,6 +15,13 @@ WHERE job_key = %(job_key)s;
 SELECT count(*) FROM zibaldone.jobs
 WHERE kind = %(kind)s AND state = 1 AND leased_until_us > %(now_us)s AND leased_until_us <= %(latest_us)s;
 
+-- name: leased_by_key
+-- The same of each caller that has some.
+SELECT key_id, count(*) FROM zibaldone.jobs
+WHERE kind = %(kind)s AND state = 1 AND leased_until_us > %(now_us)s AND leased_until_us <= %(latest_us)s
+  AND key_id IS NOT NULL
+GROUP BY key_id;
+
 -- name: queued_namespaces
 -- The namespaces that have jobs of a kind in the queue, each found by a step in the index.
 WITH RECURSIVE known (namespace) AS (
@@ -29,7 +36,7 @@ SELECT namespace FROM known WHERE namespace IS NOT NULL;
 -- name: due
 -- The oldest jobs of a namespace whose time has come, without those of keys that have enough.
 -- A back-off that ends too late is from a clock that was ahead.
-SELECT job_key, NULL FROM zibaldone.jobs
+SELECT job_key, NULL, key_id FROM zibaldone.jobs
 WHERE kind = %(kind)s AND namespace = %(namespace)s AND state = 0 AND (
     not_before_us <= %(now_us)s OR (not_before_us > %(backoff_end_us)s AND error IS NOT NULL))
   AND (%(full_keys)s::text[] IS NULL OR key_id IS NULL
@@ -39,7 +46,7 @@ FOR UPDATE SKIP LOCKED;
 
 -- name: due_apart
 -- The same, without those of a subject that is being worked on.
-SELECT o.job_key, o.subject FROM zibaldone.jobs o
+SELECT o.job_key, o.subject, o.key_id FROM zibaldone.jobs o
 WHERE o.kind = %(kind)s AND o.namespace = %(namespace)s AND o.state = 0 AND (
     o.not_before_us <= %(now_us)s OR (o.not_before_us > %(backoff_end_us)s AND o.error IS NOT NULL))
   AND (%(full_keys)s::text[] IS NULL OR o.key_id IS NULL

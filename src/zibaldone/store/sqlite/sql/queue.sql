@@ -14,6 +14,13 @@ WHERE job_key = :job_key;
 SELECT count(*) FROM jobs
 WHERE kind = :kind AND state = 1 AND leased_until_us > :now_us AND leased_until_us <= :latest_us;
 
+-- name: leased_by_key
+-- The same of each caller that has some.
+SELECT key_id, count(*) FROM jobs
+WHERE kind = :kind AND state = 1 AND leased_until_us > :now_us AND leased_until_us <= :latest_us
+  AND key_id IS NOT NULL
+GROUP BY key_id;
+
 -- name: queued_namespaces
 -- The namespaces that have jobs of a kind in the queue, each found by a step in the index.
 WITH RECURSIVE known (namespace) AS (
@@ -28,7 +35,7 @@ SELECT namespace FROM known WHERE namespace IS NOT NULL;
 -- name: due
 -- The oldest jobs of a namespace whose time has come, without those of keys that have enough.
 -- A back-off that ends too late is from a clock that was ahead.
-SELECT job_key, NULL FROM jobs
+SELECT job_key, NULL, key_id FROM jobs
 WHERE kind = :kind AND namespace = :namespace AND state = 0 AND (
     not_before_us <= :now_us OR (not_before_us > :backoff_end_us AND error IS NOT NULL))
   AND (:full_keys IS NULL OR key_id IS NULL
@@ -37,7 +44,7 @@ ORDER BY job_key LIMIT :limit;
 
 -- name: due_apart
 -- The same, without those of a subject that is being worked on.
-SELECT o.job_key, o.subject FROM jobs o
+SELECT o.job_key, o.subject, o.key_id FROM jobs o
 WHERE o.kind = :kind AND o.namespace = :namespace AND o.state = 0 AND (
     o.not_before_us <= :now_us OR (o.not_before_us > :backoff_end_us AND o.error IS NOT NULL))
   AND (:full_keys IS NULL OR o.key_id IS NULL
