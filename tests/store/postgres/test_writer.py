@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import psycopg
 import pytest
 
@@ -227,6 +228,31 @@ def test_a_chunking_is_not_changed_under_a_document_that_was_cut_by_it(kept: Kep
     assert versions == [1]
     stale = kept.upkeep(lambda upkeep: upkeep.sources.stale(1, after=0, limit=9))
     assert len(stale) == 2
+
+
+def test_no_vector_outlives_its_chunk(kept: Kept) -> None:
+    """A worker stores a vector while a writer takes its chunk away."""
+    document = kept.create("a", "words")
+    (key,) = [chunk.chunk_key for chunk in kept.write(lambda w: w.chunks.stored(document))]
+    model_id = kept.upkeep(lambda upkeep: upkeep.models.id("model", 2, 0))
+    stored, over = threading.Event(), threading.Event()
+
+    def work(upkeep: Upkeep) -> None:
+        upkeep.vectors.put(model_id, [key], np.array([[1.0, 0.0]], np.float32))
+        stored.set()
+        over.wait(HANG_SECONDS_MAX)
+
+    worker = threading.Thread(target=kept.upkeep, args=(work,))
+    writer = threading.Thread(target=kept.update, args=("a",), kwargs={"body": "others"})
+    worker.start()
+    assert stored.wait(HANG_SECONDS_MAX)
+    writer.start()
+    writer.join(0.3)
+    assert writer.is_alive(), "it waits for the worker"
+    over.set()
+    for thread in (worker, writer):
+        thread.join()
+    assert asyncio.run(kept.store.check(thorough=True)).problems == ()
 
 
 class TestLostInCommit:

@@ -49,9 +49,10 @@ class ChunkTable:
 
     def _remove(self, document_key: int, chunk_keys: list[int]) -> None:
         remove_terms(self._transaction, chunk_keys)
-        self._transaction.defer(_SQL["delete_vectors"], {"chunk_keys": chunk_keys})
         values = {"document_key": document_key, "chunk_keys": chunk_keys}
         self._transaction.defer(_SQL["delete"], values)
+        # Last: a worker may be storing some, and the chunks cannot go before it is done.
+        self._transaction.defer(_SQL["delete_vectors"], {"chunk_keys": chunk_keys})
 
     def _add(self, document_key: int, changes: ChunkChanges) -> None:
         self._transaction.new_documents.discard(document_key)
