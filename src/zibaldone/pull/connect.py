@@ -131,7 +131,7 @@ class Connection:
             if self.url.get_driver_name() == "pymysql":
                 options["connect_args"] = {
                     "connect_timeout": connect_seconds,
-                    "read_timeout": max(1.0, seconds_max + 1),
+                    "read_timeout": _read_seconds(seconds_max),
                     "charset": "utf8mb4",
                 }
         return sqlalchemy.create_engine(self.url, **options)
@@ -165,23 +165,19 @@ class Connection:
             self._connection.exec_driver_sql("SELECT count(*) FROM sqlite_schema").fetchall()
             self._deadline_s = None
 
-    def renew(self) -> None:
-        """Give up the snapshot and take a new one."""
+    def renew(self, seconds_max: float) -> None:
+        """Give up the snapshot and take a new one; statements may take so long from here on."""
+        self._seconds_max = seconds_max
         with self.errors():
-            if self.dialect_name == "sqlite":
-                self._connection.exec_driver_sql("ROLLBACK")
-            else:
-                self._connection.rollback()
+            self._connection.rollback()
+            if self.dialect_name == "mysql":
+                self._prepare_mysql()
             self._begin()
 
     def rest(self) -> None:
         """Give up the snapshot until `renew`, so that nothing waits for it."""
         with self.errors():
-            if self.dialect_name == "sqlite":
-                self._connection.exec_driver_sql("ROLLBACK")
-                self._connection.exec_driver_sql("BEGIN")  # before its first read it locks nothing
-            else:
-                self._connection.rollback()
+            self._connection.rollback()
 
     def _prepare_mysql(self) -> None:
         connection = self._connection
@@ -195,6 +191,8 @@ class Connection:
         connection.exec_driver_sql(f"SET SESSION {timeout}, {settings}")
         raw = connection.connection.driver_connection
         self._thread_id = raw.thread_id() if hasattr(raw, "thread_id") else None
+        if self.url.get_driver_name() == "pymysql":
+            raw._read_timeout = _read_seconds(self._seconds_max)  # noqa: SLF001 - it has no other way
 
     def _open_file(self) -> sqlite3.Connection:
         path = self.url.database or ""
@@ -344,6 +342,11 @@ class Connection:
         sqlalchemy = extras.require("pull", "sqlalchemy")
         with self._make_engine(sqlalchemy, _KILL_SECONDS_MAX).connect() as other:
             other.exec_driver_sql(f"KILL {int(thread_id)}")
+
+
+def _read_seconds(seconds_max: float) -> float:
+    """How long to wait for an answer of a server that stops its statements at their time."""
+    return max(1.0, seconds_max + 1)
 
 
 class Stream:
