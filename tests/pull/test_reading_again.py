@@ -181,6 +181,25 @@ def test_a_server_that_hangs(database: Database, posts: Posts, is_given_up: bool
             asyncio.run(fetch_twice())
 
 
+@pytest.mark.parametrize("is_given_up", [False, True])
+def test_a_server_that_lets_in_and_hangs(
+    database: Database, posts: Posts, is_given_up: bool
+) -> None:
+    """As a pooler does whose server is gone."""
+    if not isinstance(database, PostgresDatabase):
+        pytest.skip("the time to read is the driver's own")
+    with Relay(upstream_of(database), freezes_at=(b"P", b"Q")) as relay:
+        definition = define(database, url=through(database, relay))
+
+        async def fetch_once() -> None:
+            async with asyncio.timeout(0.5 if is_given_up else 60):
+                seconds_max = 60.0 if is_given_up else 0.5
+                await refetch(definition, [{"Id": min(posts.rows)}], seconds_max=seconds_max)
+
+        with pytest.raises(TimeoutError if is_given_up else SourceUnavailable):
+            asyncio.run(fetch_once())
+
+
 def upstream_of(database: Database) -> str | tuple[str, int]:
     if isinstance(database, PostgresDatabase):
         info = database.raw.info

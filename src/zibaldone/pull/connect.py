@@ -69,6 +69,9 @@ class Connection:
         self.is_cancelled = False
         self._lock = threading.Lock()
         self._connection: Any = None
+        self._raw: Any = None
+        """The driver's, which is there first: SQLAlchemy begins with questions to the server."""
+        self._is_severed = False
         self._thread_id: int | None = None
         self._secrets: tuple[str, ...] = ()
         sqlalchemy = extras.require("pull", "sqlalchemy")
@@ -81,6 +84,13 @@ class Connection:
             self.dialect_name = "mysql"
         with self.errors():
             self._engine = self._make_engine(sqlalchemy, seconds_max)
+            sqlalchemy.event.listen(self._engine, "connect", self._note_raw, insert=True)
+
+    def _note_raw(self, raw: Any, *_: object) -> None:
+        with self._lock:
+            self._raw = raw
+        if self._is_severed:
+            self._sever()
 
     @contextmanager
     def errors(self) -> Iterator[None]:
@@ -224,7 +234,7 @@ class Connection:
 
     def close(self) -> None:
         with self._lock:
-            connection, self._connection = self._connection, None
+            connection, self._connection, self._raw = self._connection, None, None
         if connection is not None:
             with suppress(Exception):
                 if self.dialect_name != "sqlite":
@@ -319,10 +329,12 @@ class Connection:
         self.is_cancelled = True
         with self._lock:
             connection = self._connection
-        if connection is None or self.dialect_name == "sqlite":
+        if self.dialect_name == "sqlite":
             return
         with suppress(Exception):
-            if self.dialect_name == "postgresql":
+            if connection is None:
+                pass  # it is being opened
+            elif self.dialect_name == "postgresql":
                 connection.connection.driver_connection.cancel_safe(timeout=_KILL_SECONDS_MAX)
             elif self.dialect_name == "mysql" and self._thread_id is not None:
                 self._kill(self._thread_id)
@@ -330,10 +342,10 @@ class Connection:
 
     def _sever(self) -> None:
         """Cut the connection: whoever waits for an answer gets an error."""
+        self._is_severed = True
         with self._lock:
-            connection = self._connection
+            raw = self._raw
         with suppress(Exception):
-            raw = connection.connection.driver_connection
             number = getattr(raw, "_sock", raw).fileno()  # PyMySQL does not say it otherwise
             with socket.fromfd(number, socket.AF_INET, socket.SOCK_STREAM) as shared:
                 shared.shutdown(socket.SHUT_RDWR)
