@@ -10,8 +10,14 @@ from typing import Self
 
 
 class Relay:
-    def __init__(self, upstream: str | tuple[str, int]) -> None:
-        """`upstream`: the path of a Unix socket, or host and port."""
+    def __init__(
+        self, upstream: str | tuple[str, int], *, freezes_at: tuple[bytes, ...] = ()
+    ) -> None:
+        """`upstream`: the path of a Unix socket, or host and port.
+
+        `freezes_at`: what a client sends when it is time to freeze, by how it begins.
+        """
+        self._freezes_at = freezes_at
         self._upstream = upstream
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
@@ -44,6 +50,8 @@ class Relay:
     def _pass_on(self, source: socket.socket, sink: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(65_536):
+                if data.startswith(self._freezes_at):
+                    self.freeze()
                 self._may_pass.wait()
                 sink.sendall(data)
             sink.shutdown(socket.SHUT_WR)

@@ -1,4 +1,4 @@
-"""A source that hangs holds up those who ask for its rows, and nobody else."""
+"""What one key asks of sources holds up nobody else, whether they hang or answer."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2 as httpx
+import psutil
 
 from tests.drivers.keys import Key, create_key
 from tests.drivers.mcp import Mcp
@@ -40,9 +41,11 @@ def _fetch(server: Server, key: Key, doc_id: str) -> dict[str, Any]:
         return answer
 
 
-def test_a_source_that_hangs_takes_no_threads_of_others(tmp_path: Path) -> None:
+@contextmanager
+def _pulled(tmp_path: Path, *names: str) -> Iterator[tuple[Server, Key]]:
+    """A server with the only row of each source, and the key of an admin."""
     toml = ""
-    for name in ("slow", "quick"):
+    for name in names:
         with connected(tmp_path / f"{name}.db") as raw:
             raw.execute("CREATE TABLE rows (id INTEGER PRIMARY KEY, body TEXT)")
             raw.execute("INSERT INTO rows VALUES (1, 'text')")
@@ -52,13 +55,18 @@ def test_a_source_that_hangs_takes_no_threads_of_others(tmp_path: Path) -> None:
         )
     config, data = tmp_path / "zibaldone.toml", tmp_path / "data"
     config.write_text(toml)
-    many = create_key(data)
     one = create_key(data, "--effect", "read", "--effect", "admin")
     with Server(data, environment={"ZIBALDONE_CONFIG": str(config)}) as server:
         rag = Mcp(server.client, "/mcp-all", headers=one.headers)
         for started in rag.call("rag.admin.sync")["jobs"]:
             while rag.call("get_job", job_id=started["job_id"])["state"] in ("queued", "running"):
                 time.sleep(0.05)
+        yield server, one
+
+
+def test_a_source_that_hangs_takes_no_threads_of_others(tmp_path: Path) -> None:
+    many = create_key(tmp_path / "data")
+    with _pulled(tmp_path, "slow", "quick") as (server, one):
         assert _fetch(server, one, "quick:1")["rows"]
         with _locked(tmp_path / "slow.db"), ThreadPoolExecutor(_CALLS) as pool:
             sent = threading.Barrier(_CALLS + 1)
@@ -73,3 +81,21 @@ def test_a_source_that_hangs_takes_no_threads_of_others(tmp_path: Path) -> None:
             assert all(answer.get("rows") for answer in answers), answers
             codes = {asked.result().get("code") for asked in hanging}
         assert codes <= {"DEADLINE_EXCEEDED", "SOURCE_UNAVAILABLE"}, codes
+
+
+def test_rows_that_are_asked_for_again_and_again_take_no_more_files_and_threads(
+    tmp_path: Path,
+) -> None:
+    """Each call had a connection of its own, kept for half a minute: a thousand calls, and nobody
+    could connect to the server any more."""
+    with _pulled(tmp_path, "quick") as (server, one):
+        rag = Mcp(server.client, "/mcp-rag", headers=one.headers)
+        process = psutil.Process(server.process.pid)
+
+        def held_after(calls: int) -> int:
+            for _ in range(calls):
+                assert rag.call("rag.fetch_from_source", doc_ids=["quick:1"])["rows"]
+            return process.num_fds() + process.num_threads()
+
+        before = held_after(5)
+        assert held_after(40) < before + 20

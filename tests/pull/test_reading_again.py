@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import psutil
 import pytest
 
 from tests.drivers.posts import Posts
@@ -141,7 +143,7 @@ def test_rows_that_do_not_fit_are_not_read(database: Database, posts: Posts) -> 
     assert peak_bytes < 15_000_000, "all of them have thirty million"
 
 
-def test_time_is_bounded(database: Database) -> None:
+def test_time_is_bounded(database: Database, posts: Posts) -> None:
     slow = {
         "SqliteFile": 'SELECT 1 AS "Id", count(*) AS "Body" FROM (WITH RECURSIVE n(x) AS '
         "(SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 2000000000) SELECT x FROM n)",
@@ -150,6 +152,9 @@ def test_time_is_bounded(database: Database) -> None:
     }[type(database).__name__]
     database.execute(f'CREATE VIEW "slow" AS {slow}')
     definition = define(database, table="slow", document={"body": "Body"})
+    fetch(
+        define(database), min(posts.rows), seconds_max=60.0
+    )  # its connection is used again, its time is not
     with pytest.raises(SourceUnavailable) as stopped:
         fetch(definition, 1, seconds_max=1.0)
     assert stopped.value.details["reason"] == "timeout"
@@ -176,6 +181,25 @@ def test_a_server_that_hangs(database: Database, posts: Posts, is_given_up: bool
             asyncio.run(fetch_twice())
 
 
+@pytest.mark.parametrize("is_given_up", [False, True])
+def test_a_server_that_lets_in_and_hangs(
+    database: Database, posts: Posts, is_given_up: bool
+) -> None:
+    """As a pooler does whose server is gone."""
+    if not isinstance(database, PostgresDatabase):
+        pytest.skip("the time to read is the driver's own")
+    with Relay(upstream_of(database), freezes_at=(b"P", b"Q")) as relay:
+        definition = define(database, url=through(database, relay))
+
+        async def fetch_once() -> None:
+            async with asyncio.timeout(0.5 if is_given_up else 60):
+                seconds_max = 60.0 if is_given_up else 0.5
+                await refetch(definition, [{"Id": min(posts.rows)}], seconds_max=seconds_max)
+
+        with pytest.raises(TimeoutError if is_given_up else SourceUnavailable):
+            asyncio.run(fetch_once())
+
+
 def upstream_of(database: Database) -> str | tuple[str, int]:
     if isinstance(database, PostgresDatabase):
         info = database.raw.info
@@ -189,6 +213,19 @@ def through(database: Database, relay: Relay) -> str:
     place = f"{parts.netloc.rpartition('@')[0]}@127.0.0.1:{relay.port}"
     query = "sslmode=disable" if isinstance(database, PostgresDatabase) else ""
     return parts._replace(netloc=place, query=query).geturl()
+
+
+def test_connections_are_used_again(database: Database, posts: Posts) -> None:
+    """However much time each call has left: it is hardly ever the same."""
+    definition, number, this = define(database), min(posts.rows), psutil.Process()
+
+    def held_after(calls: int) -> int:
+        for _ in range(calls):
+            assert fetch(definition, number, seconds_max=5 + random.random()).rows
+        return this.num_fds() + this.num_threads()
+
+    before = held_after(2)
+    assert held_after(12) < before + 6
 
 
 def test_the_proposal_works_as_it_is(database: Database, posts: Posts) -> None:

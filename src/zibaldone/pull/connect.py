@@ -69,6 +69,9 @@ class Connection:
         self.is_cancelled = False
         self._lock = threading.Lock()
         self._connection: Any = None
+        self._raw: Any = None
+        """The driver's, which is there first: SQLAlchemy begins with questions to the server."""
+        self._is_severed = False
         self._thread_id: int | None = None
         self._secrets: tuple[str, ...] = ()
         sqlalchemy = extras.require("pull", "sqlalchemy")
@@ -81,6 +84,13 @@ class Connection:
             self.dialect_name = "mysql"
         with self.errors():
             self._engine = self._make_engine(sqlalchemy, seconds_max)
+            sqlalchemy.event.listen(self._engine, "connect", self._note_raw, insert=True)
+
+    def _note_raw(self, raw: Any, *_: object) -> None:
+        with self._lock:
+            self._raw = raw
+        if self._is_severed:
+            self._sever()
 
     @contextmanager
     def errors(self) -> Iterator[None]:
@@ -131,7 +141,7 @@ class Connection:
             if self.url.get_driver_name() == "pymysql":
                 options["connect_args"] = {
                     "connect_timeout": connect_seconds,
-                    "read_timeout": max(1.0, seconds_max + 1),
+                    "read_timeout": _read_seconds(seconds_max),
                     "charset": "utf8mb4",
                 }
         return sqlalchemy.create_engine(self.url, **options)
@@ -165,23 +175,19 @@ class Connection:
             self._connection.exec_driver_sql("SELECT count(*) FROM sqlite_schema").fetchall()
             self._deadline_s = None
 
-    def renew(self) -> None:
-        """Give up the snapshot and take a new one."""
+    def renew(self, seconds_max: float) -> None:
+        """Give up the snapshot and take a new one; statements may take so long from here on."""
+        self._seconds_max = seconds_max
         with self.errors():
-            if self.dialect_name == "sqlite":
-                self._connection.exec_driver_sql("ROLLBACK")
-            else:
-                self._connection.rollback()
+            self._connection.rollback()
+            if self.dialect_name == "mysql":
+                self._prepare_mysql()
             self._begin()
 
     def rest(self) -> None:
         """Give up the snapshot until `renew`, so that nothing waits for it."""
         with self.errors():
-            if self.dialect_name == "sqlite":
-                self._connection.exec_driver_sql("ROLLBACK")
-                self._connection.exec_driver_sql("BEGIN")  # before its first read it locks nothing
-            else:
-                self._connection.rollback()
+            self._connection.rollback()
 
     def _prepare_mysql(self) -> None:
         connection = self._connection
@@ -195,6 +201,8 @@ class Connection:
         connection.exec_driver_sql(f"SET SESSION {timeout}, {settings}")
         raw = connection.connection.driver_connection
         self._thread_id = raw.thread_id() if hasattr(raw, "thread_id") else None
+        if self.url.get_driver_name() == "pymysql":
+            raw._read_timeout = _read_seconds(self._seconds_max)  # noqa: SLF001 - it has no other way
 
     def _open_file(self) -> sqlite3.Connection:
         path = self.url.database or ""
@@ -226,7 +234,7 @@ class Connection:
 
     def close(self) -> None:
         with self._lock:
-            connection, self._connection = self._connection, None
+            connection, self._connection, self._raw = self._connection, None, None
         if connection is not None:
             with suppress(Exception):
                 if self.dialect_name != "sqlite":
@@ -321,10 +329,12 @@ class Connection:
         self.is_cancelled = True
         with self._lock:
             connection = self._connection
-        if connection is None or self.dialect_name == "sqlite":
+        if self.dialect_name == "sqlite":
             return
         with suppress(Exception):
-            if self.dialect_name == "postgresql":
+            if connection is None:
+                pass  # it is being opened
+            elif self.dialect_name == "postgresql":
                 connection.connection.driver_connection.cancel_safe(timeout=_KILL_SECONDS_MAX)
             elif self.dialect_name == "mysql" and self._thread_id is not None:
                 self._kill(self._thread_id)
@@ -332,10 +342,10 @@ class Connection:
 
     def _sever(self) -> None:
         """Cut the connection: whoever waits for an answer gets an error."""
+        self._is_severed = True
         with self._lock:
-            connection = self._connection
+            raw = self._raw
         with suppress(Exception):
-            raw = connection.connection.driver_connection
             number = getattr(raw, "_sock", raw).fileno()  # PyMySQL does not say it otherwise
             with socket.fromfd(number, socket.AF_INET, socket.SOCK_STREAM) as shared:
                 shared.shutdown(socket.SHUT_RDWR)
@@ -344,6 +354,11 @@ class Connection:
         sqlalchemy = extras.require("pull", "sqlalchemy")
         with self._make_engine(sqlalchemy, _KILL_SECONDS_MAX).connect() as other:
             other.exec_driver_sql(f"KILL {int(thread_id)}")
+
+
+def _read_seconds(seconds_max: float) -> float:
+    """How long to wait for an answer of a server that stops its statements at their time."""
+    return max(1.0, seconds_max + 1)
 
 
 class Stream:

@@ -105,15 +105,21 @@ def _plan_key(definition: SourceDefinition) -> bytes:
     return orjson.dumps([definition.name, definition.namespace, definition.as_dict()])
 
 
-Place = tuple[str, float, bool]
+Place = tuple[str, str, bool]
+"""The name of the source, which errors repeat, its URL, and whether its texts may be no UTF-8."""
 
 
 class _Idle:
-    """Connections that were used a moment ago: opening one takes longer than asking for a row."""
+    """Connections that were used a moment ago: opening one takes longer than asking for a row.
+
+    None to files, which are opened quickly and may be replaced by others.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._waiting: dict[Place, list[tuple[float, Connection]]] = {}
+        self._has_timer = False
+        """Somebody comes to close what is old: one thread, however many connections are used."""
 
     def take(self, place: Place) -> Connection | None:
         with self._lock:
@@ -121,6 +127,7 @@ class _Idle:
             return waiting.pop()[1] if waiting else None
 
     def give_back(self, connection: Connection, place: Place, *, is_well: bool) -> None:
+        is_well = is_well and connection.dialect_name != "sqlite"
         if is_well and not connection.is_cancelled:
             try:
                 connection.rest()
@@ -130,11 +137,23 @@ class _Idle:
             waiting = self._waiting.setdefault(place, [])
             if is_well and not connection.is_cancelled and len(waiting) < _IDLE_PER_PLACE_MAX:
                 waiting.append((time.monotonic(), connection))
-                timer = threading.Timer(REFETCH_IDLE_SECONDS_MAX, self.close_old)
-                timer.daemon = True
-                timer.start()
+                self._come_back()
                 return
         connection.close()
+
+    def _come_back(self) -> None:
+        if not self._has_timer:
+            self._has_timer = True
+            timer = threading.Timer(REFETCH_IDLE_SECONDS_MAX, self._close_in_time)
+            timer.daemon = True
+            timer.start()
+
+    def _close_in_time(self) -> None:
+        self.close_old()
+        with self._lock:
+            self._has_timer = False
+            if self._waiting:
+                self._come_back()
 
     def close_old(self, idle_seconds: float = REFETCH_IDLE_SECONDS_MAX) -> None:
         before_s = time.monotonic() - idle_seconds
@@ -200,7 +219,7 @@ class _Refetch:
     def _run(self, *, is_tolerant: bool) -> Refetched:
         definition = self._definition
         keys = [self._values(key) for key in self._keys[: self._rows_max]]
-        place = (definition.resolved_url(self._environment), self._seconds_max, is_tolerant)
+        place = (definition.name, definition.resolved_url(self._environment), is_tolerant)
         connection = self._connected(place)
         is_well = False
         try:
@@ -221,16 +240,15 @@ class _Refetch:
         self._connection = found = _IDLE.take(place)
         if found is not None:
             try:
-                found.renew()
+                found.renew(self._seconds_max)
             except (SourceUnavailable, InvalidArgument):  # it was closed from the other side
                 found.close()
                 if self._is_cancelled:
                     raise
             else:
                 return found
-        url, seconds_max, is_tolerant = place
-        name = self._definition.name
-        fresh = Connection(name, url, seconds_max=seconds_max, is_tolerant=is_tolerant)
+        name, url, is_tolerant = place
+        fresh = Connection(name, url, seconds_max=self._seconds_max, is_tolerant=is_tolerant)
         self._connection = fresh
         return fresh.__enter__()
 
