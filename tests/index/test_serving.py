@@ -266,7 +266,7 @@ class TestWithoutAModel:
     def test_answers_say_so_and_find_by_keyword(self, plain: Server) -> None:
         answer = plain.client.get("/search", params={"query": "zebra"}).json()
         assert [hit["document_id"] for hit in answer["results"]] == ["a"]
-        assert "The setting embedder is none." in answer["note"]
+        assert "The setting embedder is none" in answer["note"]
 
     def test_sweeps_say_that_nothing_is_configured(self, plain: Server) -> None:
         for path in ("/kb/reindex-missing", "/kb/audit-sync"):

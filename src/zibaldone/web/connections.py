@@ -170,9 +170,9 @@ class Connections:
 
     def _read_next(self) -> None:
         connection = self._resting.popleft()
-        connection.read_on()
-        if self._resting:
+        if self._resting:  # first: an error must not leave the others waiting
             connection.loop.call_soon(self._read_next)
+        connection.read_on()
 
     # Those that send ahead
 
@@ -188,9 +188,9 @@ class Connections:
 
     def _start_next(self) -> None:
         connection = self._following.popleft()
-        connection.start_next()
         if self._following:
             connection.loop.call_soon(self._start_next)
+        connection.start_next()
 
     # Time limits
 

@@ -74,9 +74,9 @@ class Gate:
     async def admit(self, principal: Principal, scope: HttpScope, receive: Receive) -> Admission:
         """Read the body, then take a place among those that run. Whoever is let in must `leave`."""
         key_id = principal.key_id
+        scope[KEY_ID_KEY] = key_id
         self._rate.count(key_id)
         admission = Admission(key_id)
-        scope[KEY_ID_KEY] = key_id
         if scope["method"] not in _BODILESS:
             began_s = time.monotonic()
             bytes_max = self._body_bytes_max(principal)
