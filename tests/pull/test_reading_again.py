@@ -152,9 +152,8 @@ def test_time_is_bounded(database: Database, posts: Posts) -> None:
     }[type(database).__name__]
     database.execute(f'CREATE VIEW "slow" AS {slow}')
     definition = define(database, table="slow", document={"body": "Body"})
-    fetch(
-        define(database), min(posts.rows), seconds_max=60.0
-    )  # its connection is used again, its time is not
+    # Its connection is used again, its time is not.
+    fetch(define(database), min(posts.rows), seconds_max=60.0)
     with pytest.raises(SourceUnavailable) as stopped:
         fetch(definition, 1, seconds_max=1.0)
     assert stopped.value.details["reason"] == "timeout"
@@ -164,7 +163,7 @@ def test_time_is_bounded(database: Database, posts: Posts) -> None:
 def test_a_server_that_hangs(database: Database, posts: Posts, is_given_up: bool) -> None:
     """Connected, and silent: it stops no statement, and answers no request to do so."""
     if isinstance(database, SqliteFile):
-        pytest.skip("has no server")
+        pytest.skip("SQLite has no server")
     key = [{"Id": min(posts.rows)}]
     with Relay(upstream_of(database)) as relay:
         definition = define(database, url=through(database, relay))
