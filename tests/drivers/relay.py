@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-from types import TracebackType
 from typing import Self
 
 
@@ -60,12 +59,7 @@ class Relay:
         self._threads[0].start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for end in (self._listener, *self._sockets):
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 from zibaldone.access.share import current_share
 from zibaldone.access.turns import Turns
 from zibaldone.errors import StorageUnavailable
-from zibaldone.store.outcome import no_thread, outcome_of, over
+from zibaldone.store.outcome import outcome_of, over, start_thread
 
 T = TypeVar("T")
 
@@ -126,13 +126,8 @@ class FairThreads:
 
     def _start(self, task: Task[Any]) -> None:
         thread = threading.Thread(target=self._run, args=(task,), name=self._name, daemon=True)
-        try:
-            thread.start()
-        except RuntimeError as problem:  # the system gives no more; the place is free again
-            self._turns.give_back(task.share, 0.0, time.monotonic())
-            if task.future.set_running_or_notify_cancel():
-                task.future.set_exception(no_thread(problem))
-        else:
+        give_back = partial(self._turns.give_back, task.share, 0.0, time.monotonic())
+        if start_thread(thread, task.future, give_back):
             self._threads.append(thread)
 
     def _take(self) -> Task[Any] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import orjson
@@ -105,6 +105,9 @@ def share_of_each(namespaces: Sequence[str], limit: int) -> int:
     return limit if len(namespaces) <= limit else 1
 
 
+Chosen = tuple[int, str | None]
+"""A job to be leased: its key and its subject."""
+
 Due = tuple[int, str | None, str | None]
 """A job that is due: its key, its subject, and whose it is."""
 
@@ -129,7 +132,23 @@ class KeyShares:
         most = self._most
         return [] if most is None else [key for key, n in self._leased.items() if n >= most]
 
-    def admitted(self, due: Iterable[Due]) -> list[tuple[int, str | None]]:
+    def lease(
+        self,
+        limit: int,
+        due: Callable[[list[str], int], list[Due]],
+        take: Callable[[list[Chosen]], list[LeasedJob]],
+    ) -> list[LeasedJob]:
+        """`due`: as many jobs that are due, without those of keys that have enough."""
+        leases: list[LeasedJob] = []
+        while limit > len(leases):
+            found = due(self.full_keys, limit - len(leases))
+            admitted = self._admitted(found)
+            leases += take(admitted)
+            if len(admitted) == len(found):
+                break  # otherwise there may be others behind those of a caller who has enough
+        return leases
+
+    def _admitted(self, due: Iterable[Due]) -> list[Chosen]:
         """Those of the jobs for which their callers have room."""
         admitted = []
         for job_key, subject, key_id in due:

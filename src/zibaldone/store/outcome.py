@@ -1,9 +1,11 @@
-"""Waiting for a write whose caller may give up."""
+"""Work in threads: starting one, and waiting for a write whose caller may give up."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
@@ -45,10 +47,21 @@ async def over(submitted: Future[T]) -> None:
     await asyncio.wait([waiting], timeout=WRITE_OUTCOME_SECONDS_MAX)
 
 
-def no_thread(problem: RuntimeError) -> StorageUnavailable:
-    error = StorageUnavailable("The system gives the server no more threads; try again.")
-    error.__cause__ = problem
-    return error
+def start_thread(
+    thread: threading.Thread, future: Future[T], give_back: Callable[[], None]
+) -> bool:
+    """Start a thread for work that has its turn. False: the system gives no more; the turn is given
+    back, and whoever waits for the work is told."""
+    try:
+        thread.start()
+    except RuntimeError as problem:
+        give_back()
+        if future.set_running_or_notify_cancel():
+            error = StorageUnavailable("The system gives the server no more threads; try again.")
+            error.__cause__ = problem
+            future.set_exception(error)
+        return False
+    return True
 
 
 def _forget(waiting: asyncio.Future[T]) -> None:

@@ -31,7 +31,7 @@ class QueueUpkeep:
 
     def has_due(self, kind: str, *, now_us: int, until_us: int, per_key: int | None = None) -> bool:
         times = _times(kind, now_us, until_us)
-        full_keys = _full_keys(self._shares(per_key, times))
+        full_keys = _full_keys(self._shares(per_key, times).full_keys)
         return bool(
             self._raw.execute(_SQL["has_due"], {**times, **full_keys}).get
             or self._raw.execute(_SQL["has_abandoned"], times).get
@@ -57,16 +57,11 @@ class QueueUpkeep:
         lease = {"now_us": now_us, "until_us": until_us, "owner": owner}
         if abandoned := self._abandoned(times):
             return self._take(abandoned, lease, by_subject)
-        shares = self._shares(per_key, times)
-        leases: list[LeasedJob] = []
-        while limit > len(leases):
-            left = limit - len(leases)
-            due = self._due({**times, **_full_keys(shares)}, left, by_subject)
-            admitted = shares.admitted(due)
-            leases += self._take(admitted, lease, by_subject)
-            if len(admitted) == len(due):
-                break  # otherwise there may be others behind those of a caller who has enough
-        return leases
+        return self._shares(per_key, times).lease(
+            limit,
+            lambda full_keys, left: self._due(times | _full_keys(full_keys), left, by_subject),
+            lambda admitted: self._take(admitted, lease, by_subject),
+        )
 
     def _shares(self, per_key: int | None, times: dict[str, Any]) -> job_rows.KeyShares:
         leased: Iterable[Any] = ()
@@ -75,7 +70,7 @@ class QueueUpkeep:
         return job_rows.KeyShares(per_key, leased)
 
     def _take(
-        self, chosen: list[tuple[int, str | None]], lease: dict[str, Any], by_subject: bool
+        self, chosen: list[job_rows.Chosen], lease: dict[str, Any], by_subject: bool
     ) -> list[LeasedJob]:
         alone = [key for key, subject in chosen if not by_subject or subject is None]
         with_others = [key for key, subject in chosen if by_subject and subject is not None]
@@ -86,7 +81,7 @@ class QueueUpkeep:
         merge = job_rows.leased_by_subject if by_subject else job_rows.leased_each
         return merge(taken, lease["owner"])
 
-    def _abandoned(self, times: dict[str, Any]) -> list[tuple[int, str | None]]:
+    def _abandoned(self, times: dict[str, Any]) -> list[job_rows.Chosen]:
         """At most one: with several, nobody could tell which of them ended its worker."""
         while (row := self._raw.execute(_SQL["abandoned"], times).fetchone()) is not None:
             job_key, subject, cancel_requested = row
@@ -219,6 +214,5 @@ def _times(kind: str, now_us: int, until_us: int) -> dict[str, Any]:
     }
 
 
-def _full_keys(shares: job_rows.KeyShares) -> dict[str, Any]:
-    full_keys = shares.full_keys
+def _full_keys(full_keys: list[str]) -> dict[str, Any]:
     return {"full_keys": rows.dumps(full_keys) if full_keys else None}

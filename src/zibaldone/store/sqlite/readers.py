@@ -22,7 +22,7 @@ from typing import Any, Generic, TypeVar
 from zibaldone.access.share import current_share
 from zibaldone.access.turns import Turns
 from zibaldone.errors import DeadlineExceeded, StorageUnavailable
-from zibaldone.store.outcome import no_thread
+from zibaldone.store.outcome import start_thread
 from zibaldone.store.sqlite.connection import Connection
 
 T = TypeVar("T")
@@ -103,13 +103,8 @@ class Readers:
         thread = threading.Thread(
             target=self._run, args=(read,), name="zibaldone-reader", daemon=True
         )
-        try:
-            thread.start()
-        except RuntimeError as problem:  # the system gives no more; the place is free again
-            self._turns.give_back(read.share, 0.0, time.monotonic())
-            if read.future.set_running_or_notify_cancel():
-                read.future.set_exception(no_thread(problem))
-        else:
+        give_back = partial(self._turns.give_back, read.share, 0.0, time.monotonic())
+        if start_thread(thread, read.future, give_back):
             self._threads.append(thread)
 
     def _take(self) -> _Read[Any] | None:
