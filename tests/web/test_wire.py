@@ -91,7 +91,7 @@ def test_one_connection_that_sends_much_is_read_in_each_step(
 
 
 def test_one_request_that_was_sent_ahead_is_begun_in_each_step() -> None:
-    """In each step one new connection is accepted: who comes later waits for all of them."""
+    """New connections are accepted once in each step: who comes later waits for all of them."""
     uvloop_loop = pytest.importorskip("uvloop").new_event_loop()
     steps: list[int] = []
     step, clients, requests = 0, 4, 20

@@ -179,8 +179,8 @@ class Connections:
     def follow(self, connection: Connection) -> None:
         """Begin its next request in a later step of the event loop: one such request in each.
 
-        A new connection is accepted in each step, so steps have to be short: a thousand strangers
-        who send sixty requests ahead would keep everybody else at the door.
+        New connections are accepted once in each step, so steps have to be short: a thousand
+        strangers who send sixty requests ahead would keep everybody else at the door.
         """
         if not self._following:
             connection.loop.call_soon(self._start_next)

@@ -25,6 +25,7 @@ from typing import Any
 import uvicorn
 
 from zibaldone.limits import THREADS, Limits
+from zibaldone.web.accept import Acceptor, accepts_one_by_one
 from zibaldone.web.app import App
 from zibaldone.web.connections import Connections
 from zibaldone.web.guard import STOPPING
@@ -97,6 +98,7 @@ class Server(uvicorn.Server):
         self._seconds_max = seconds_max
         self._close = close
         self._on_started = on_started
+        self._acceptors: list[Acceptor] = []
         self._signalled_s: float | None = None
         self._ticked_s = 0.0
 
@@ -110,10 +112,17 @@ class Server(uvicorn.Server):
             # few hundred requests, and nobody is served while it looks at all of them: 40 ms.
             gc.collect()
             gc.freeze()
-            ports = [
-                listening.getsockname()[1] for each in self.servers for listening in each.sockets
-            ]
-            self._on_started(ports[0])
+            listening = [found for each in self.servers for found in each.sockets]
+            if accepts_one_by_one(asyncio.get_running_loop()):
+                self._acceptors = [Acceptor(found, self._make_connection) for found in listening]
+            self._on_started(listening[0].getsockname()[1])
+
+    def _make_connection(self) -> asyncio.Protocol:
+        make: Any = self.config.http_protocol_class
+        made: asyncio.Protocol = make(
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
+        return made
 
     async def on_tick(self, counter: int) -> bool:
         now_s = time.monotonic()
@@ -148,6 +157,8 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
         """Answer what runs, for as long as there is time; then end it, and the background work."""
         _log.info("shutting down")
+        for acceptor in self._acceptors:
+            acceptor.close()
         for listener in self.servers:
             listener.close()
         for listening in sockets or ():
