@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from zibaldone.web import accept
 from zibaldone.web.http import HttpScope, Receive, Send, send_body
 from zibaldone.web.server import server
 from zibaldone.web.wire import connection_class
@@ -22,6 +23,22 @@ async def _answered(scope: HttpScope, _: Receive, send: Send) -> None:
 
 def test_many_are_let_in_at_each_step_of_the_loop() -> None:
     """uvloop alone lets in one: the last would wait for two hundred steps."""
+    assert len(set(_steps_of_crowd())) < _STEPS_MAX
+
+
+def test_who_comes_again_and_again_does_not_fill_every_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Beyond a crowd, so many in a second are let in: those who are in have the rest of the time."""
+    monkeypatch.setattr(accept, "_ACCEPTED_AT_ONCE_MAX", _CLIENTS // 2)
+    monkeypatch.setattr(accept, "_ACCEPTED_PER_SECOND", 0)
+    steps = _steps_of_crowd()
+    assert len(set(steps[: _CLIENTS // 2])) < _STEPS_MAX
+    assert len(set(steps[_CLIENTS // 2 :])) > _CLIENTS // 4  # uvloop's server: one in each
+
+
+def _steps_of_crowd() -> list[int]:
+    """In which step of the loop each of a crowd at the door is let in."""
     kind: Any = connection_class()
     uvloop = pytest.importorskip("uvloop")
     step = 0
@@ -59,4 +76,4 @@ def test_many_are_let_in_at_each_step_of_the_loop() -> None:
 
     assert uvloop.run(run()) == [b"HTTP/1.1 200"] * 2
     assert len(entered_in) == _CLIENTS
-    assert len(set(entered_in)) < _STEPS_MAX
+    return entered_in

@@ -4,6 +4,9 @@ uvloop accepts one new connection in each step of the event loop. Beside a thous
 step takes tens of milliseconds, and whoever is new waits for as many steps as there are others
 before them at the door. So a second reader of the listening socket accepts many in a step.
 asyncio's own loop does that by itself.
+
+How many is bounded by time: whoever only connects and leaves, tens of thousands of times a second,
+would else fill every step, and those who are in would wait.
 """
 
 from __future__ import annotations
@@ -11,11 +14,18 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import time
 from collections.abc import Callable
 from contextlib import suppress
 
 _ACCEPTED_MAX = 64
 """In a step: a few milliseconds of work."""
+
+_ACCEPTED_PER_SECOND = 2_000
+"""In the long run, a fifth of the time; beside these, uvloop's server accepts one in each step."""
+
+_ACCEPTED_AT_ONCE_MAX = 1_000
+"""After a while in which few came: a crowd that comes back together does not wait."""
 
 
 class Acceptor:
@@ -27,14 +37,21 @@ class Acceptor:
         self._listening = socket.socket(fileno=os.dup(listening.fileno()))
         self._make = make
         self._entering: set[asyncio.Task[None]] = set()
+        self._allowed = float(_ACCEPTED_AT_ONCE_MAX)
+        self._allowed_at_s = time.monotonic()
         self._loop.add_reader(self._listening, self._accept)
 
     def _accept(self) -> None:
-        for _ in range(_ACCEPTED_MAX):
+        now_s = time.monotonic()
+        earned = (now_s - self._allowed_at_s) * _ACCEPTED_PER_SECOND
+        self._allowed = min(self._allowed + earned, _ACCEPTED_AT_ONCE_MAX)
+        self._allowed_at_s = now_s
+        for _ in range(min(int(self._allowed), _ACCEPTED_MAX)):
             try:
                 accepted, _address = self._listening.accept()
             except OSError:  # none is left; where there is no file left, uvloop's server sees to it
                 return
+            self._allowed -= 1
             task = self._loop.create_task(self._enter(accepted))
             self._entering.add(task)
             task.add_done_callback(self._entering.discard)
