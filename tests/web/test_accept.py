@@ -29,7 +29,7 @@ def test_many_are_let_in_at_each_step_of_the_loop() -> None:
 def test_who_comes_again_and_again_does_not_fill_every_step(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Beyond a crowd, so many in a second are let in: those who are in have the rest of the time."""
+    """Beyond a crowd, so many in a second are let in: who is in has the rest of the time."""
     monkeypatch.setattr(accept, "_ACCEPTED_AT_ONCE_MAX", _CLIENTS // 2)
     monkeypatch.setattr(accept, "_ACCEPTED_PER_SECOND", 0)
     steps = _steps_of_crowd()
