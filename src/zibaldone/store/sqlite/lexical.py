@@ -23,6 +23,15 @@ _SCORED: rows.Kinds = (int, float)
 _SCANNED_PER_KEY = 50
 """To look up one key takes FTS5 as long as to go through so many matches in their order."""
 
+_OWN_PART = 10
+"""A tenant has few chunks if they are less than a tenth of all that are or were there,"""
+
+_OWN_MAX = 5_000
+"""and no more than this: to count them takes a millisecond."""
+
+_MATCHING_FEW = 1_000
+"""Chunks that match, of all tenants: as many are ranked in some milliseconds."""
+
 _SQL = statements.load("zibaldone.store.sqlite", "lexical.sql")
 
 
@@ -45,18 +54,36 @@ class Lexical:
         values = filter_values(self._tenant, wanted)
         if query.is_empty or values is None:
             return []
-        if self._newest_chunk() <= self._exact_max:
+        newest = self._newest_chunk()
+        if self._has_few(query, values, newest):
+            found = {**values, "match": to_fts5(query), "limit": limit, "offset": offset}
+            return self._scored("search_own", found)
+        if newest <= self._exact_max:
             return self._best(to_fts5(query), values, limit, offset)
         last = offset + limit
         hits = self._best_in_tiers(query, values, last, last if enough is None else enough)
         return hits[offset:last]
 
+    def _has_few(self, query: Query, values: dict[str, Any], newest: int) -> bool:
+        """Whether more chunks match than the tenant has, in an index that is mostly of others.
+
+        To rank all of them would make a small tenant's searches as slow as others have written
+        much.
+        """
+        own_max = min(newest // _OWN_PART, _OWN_MAX)
+        own: int = self._raw.execute(_SQL["own_chunks"], {**values, "limit": own_max + 1}).get
+        if own > own_max:
+            return False
+        few = max(own, _MATCHING_FEW)
+        return self._counted(to_fts5(query), few + 1) > few
+
     def _best(
         self, match: str, values: dict[str, Any], limit: int, offset: int = 0
     ) -> list[Scored]:
-        selected = self._raw.execute(
-            _SQL["search"], {**values, "match": match, "limit": limit, "offset": offset}
-        )
+        return self._scored("search", {**values, "match": match, "limit": limit, "offset": offset})
+
+    def _scored(self, statement: str, values: dict[str, Any]) -> list[Scored]:
+        selected = self._raw.execute(_SQL[statement], values)
         return [(row[0], row[1]) for row in (rows.require(row, _SCORED) for row in selected)]
 
     def _best_in_tiers(
