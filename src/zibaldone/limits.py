@@ -41,7 +41,8 @@ class Limits:
     """How long a write waits for another process that holds the write lock."""
 
     requests_max: int = 256
-    """Concurrent requests. One more is answered 429 immediately instead of slowing down all."""
+    """Concurrent requests. Beyond it, a key that has its even part of them is answered 429
+    immediately instead of slowing down all; one that has less is let in."""
 
     requests_per_key_max: int = 64
     """Concurrent requests of one key, so that one agent cannot shut out the others."""

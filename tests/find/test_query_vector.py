@@ -93,6 +93,26 @@ def test_the_bounds_are_small() -> None:
     assert Limits().requests_max >= QUERY_EMBEDS_WAITING_MAX
 
 
+def test_a_key_that_waits_for_nothing_finds_room(hanging: Hanging) -> None:
+    """Others may have taken all of it."""
+
+    async def run() -> None:
+        vectors = QueryVectors(hanging)
+        texts = [f"query {number}" for number in range(QUERY_EMBEDS_MAX + QUERY_EMBEDS_WAITING_MAX)]
+        others = asyncio.create_task(asked(vectors, *texts, seconds_max=PATIENCE_SECONDS))
+        await asyncio.to_thread(hanging.wait_for, 1)
+        (refused,) = await asked(vectors, "one more", seconds_max=PATIENCE_SECONDS)
+        assert refused.reason == SLOW
+        SHARE.set("another")
+        own = asyncio.create_task(vectors.of("own", PATIENCE_SECONDS))
+        await asyncio.sleep(0)
+        hanging.may_go_on.set()
+        assert (await own).vector is not None
+        await others
+
+    asyncio.run(run())
+
+
 def test_the_same_query_waits_once(hanging: Hanging) -> None:
     async def run() -> None:
         vectors = QueryVectors(hanging)

@@ -106,7 +106,7 @@ class QueryVectors:
         await self.of("ready?", seconds_max)
 
     def _cached_or_asked(self, embedder: Embedder, text: str) -> Vectors | _Asked | None:
-        """None: too many wait already."""
+        """None: too many wait already, this share among them."""
         share = current_share()
         name = (share, text)
         with self._lock:
@@ -115,7 +115,7 @@ class QueryVectors:
                 return known
             asked = self._asked.get(name)
             if asked is None:
-                if len(self._turns) >= QUERY_EMBEDS_WAITING_MAX:
+                if len(self._turns) >= QUERY_EMBEDS_WAITING_MAX and self._has_asked(share):
                     return None
                 asked = self._asked[name] = _Asked(text, share, Future())
                 # From now on a caller that is cancelled cannot cancel it for the others.
@@ -124,6 +124,9 @@ class QueryVectors:
             asked.waiters += 1
             self._hand_out(embedder)
         return asked
+
+    def _has_asked(self, share: str) -> bool:
+        return any(asked.share == share for asked in self._asked.values())
 
     def _leave(self, asked: _Asked) -> None:
         with self._lock:

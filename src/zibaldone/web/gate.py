@@ -111,15 +111,21 @@ class Gate:
 
     def _enter(self, key_id: str) -> None:
         limits = self._limits
-        if self._total >= limits.requests_max:
-            raise _too_many("The server is busy. Try again.")
         running = self._running.get(key_id, 0)
         if running >= limits.requests_per_key_max:
             raise _too_many(
                 f"This key has {limits.requests_per_key_max} requests running. Try again."
             )
+        if self._total >= limits.requests_max and running >= self._even_part(key_id):
+            raise _too_many("The server is busy. Try again.")
         self._total += 1
         self._running[key_id] = running + 1
+
+    def _even_part(self, key_id: str) -> int:
+        """What a key may have though all places are taken: a few busy keys must not keep all others
+        out. How many get in so is bounded by the connections."""
+        keys = len(self._running) + (key_id not in self._running)
+        return max(1, self._limits.requests_max // keys)
 
     def _release(self, admission: Admission) -> None:
         if admission.held_bytes:

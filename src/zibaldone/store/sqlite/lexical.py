@@ -29,6 +29,9 @@ _OWN_PART = 10
 _OWN_MAX = 5_000
 """and no more than this: to count them takes a millisecond."""
 
+_AFTER_ALL = b""
+"""For SQLite every blob is after every text: an end of a range that has none."""
+
 _MATCHING_FEW = 1_000
 """Chunks that match, of all tenants: as many are ranked in some milliseconds."""
 
@@ -55,9 +58,10 @@ class Lexical:
         if query.is_empty or values is None:
             return []
         newest = self._newest_chunk()
-        if self._has_few(query, values, newest):
-            found = {**values, "match": to_fts5(query), "limit": limit, "offset": offset}
-            return self._scored("search_own", found)
+        bounded = values if values["end"] is not None else {**values, "end": _AFTER_ALL}
+        if self._has_few(query, bounded, newest):
+            own = {**bounded, "match": to_fts5(query), "limit": limit, "offset": offset}
+            return self._scored("search_own", own)
         if newest <= self._exact_max:
             return self._best(to_fts5(query), values, limit, offset)
         last = offset + limit

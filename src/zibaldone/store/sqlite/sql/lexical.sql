@@ -44,8 +44,7 @@ WITH own AS MATERIALIZED (
   CROSS JOIN chunks c USING (document_key)
   CROSS JOIN facets f USING (document_key)
   WHERE d.namespace = :namespace AND d.deleted_at_us IS NULL
-  -- Every blob is above every text.
-  AND d.document_id >= :start AND d.document_id < coalesce(:end, x'ff')
+  AND d.document_id >= :start AND d.document_id < :end
   AND d.source_id IN (
     SELECT source_id FROM sources
     WHERE enabled = 1 AND namespace IN (:namespace, '*')
@@ -84,7 +83,7 @@ SELECT count(*) FROM (
   FROM documents d
   CROSS JOIN chunks c USING (document_key)
   WHERE d.namespace = :namespace AND d.deleted_at_us IS NULL
-    AND d.document_id >= :start AND d.document_id < coalesce(:end, x'ff')
+    AND d.document_id >= :start AND d.document_id < :end
   LIMIT :limit);
 
 -- name: chunks_with
