@@ -41,7 +41,7 @@ from zibaldone.text.chunk_changes import Checkpoint, WantedChunks, never_ends
 
 _SLICE_SECONDS = 0.001
 _PAUSE_SECONDS = 0.002
-"""How long a change is computed, and how long then not, while others are about."""
+"""How long a change is computed, and how long then none is, while others are about."""
 
 T = TypeVar("T")
 C = TypeVar("C", bound=Change)
@@ -82,8 +82,8 @@ class Stopped(Exception):
 
 
 class _Slices:
-    """When threads that compute for long may do so: a third of the time, all of them together,
-    while others than the caller are about.
+    """When threads that compute for long may do so: one at a time, and with pauses while others
+    than the caller are about.
 
     Without pauses one of them would have the interpreter whenever another thread wants to go on,
     and a thread that answers a small request goes on dozens of times.
@@ -92,13 +92,15 @@ class _Slices:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._free_at_s = 0.0
+        self.threads = 0
+        """Of several, each pauses less: their callers wait for one another already."""
 
     def next(self, share: str) -> float:
         """Wait for the next slice; when it ends."""
         now_s = time.monotonic()
         if CALLERS.has_others(share):
             with self._lock:
-                start_s = max(now_s, self._free_at_s) + _PAUSE_SECONDS
+                start_s = max(now_s, self._free_at_s) + _PAUSE_SECONDS / max(1, self.threads)
                 self._free_at_s = start_s + _SLICE_SECONDS
             time.sleep(start_s - now_s)
             now_s = time.monotonic()
@@ -137,6 +139,7 @@ class Preparation:
                 slice_ends_s = self._slices.next(share)
 
         async with self._turns:
+            self._slices.threads += 1
             running = asyncio.get_running_loop().run_in_executor(self._threads, work, checkpoint)
             try:
                 return await asyncio.shield(running)
@@ -144,6 +147,8 @@ class Preparation:
                 is_over.set()
                 await asyncio.gather(running, return_exceptions=True)  # then the place is free
                 raise
+            finally:
+                self._slices.threads -= 1
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
