@@ -650,6 +650,10 @@ TRANSFER_BYTES_PER_SECOND_MIN = 64 * KIB
 UNCOUNTED_BYTES_MAX = 64 * KIB
 """A body or unread answer up to here is not counted as in flight: connections_max bounds it."""
 
+BODY_EXTRA_BYTES_MAX = 4 * MIB
+"""A body up to here is taken though `bytes_in_flight_max` is reached, if its key holds no other: a
+few keys that send slowly must not keep all others from writing."""
+
 BODY_WAIT_SECONDS_MAX = 10.0
 """How long a large request body waits until others of its key have left memory."""
 

@@ -168,7 +168,8 @@ class TestManyOfThem:
         key, other = create_key(data), create_key(data)
         environment = {
             "ZIBALDONE_REQUEST_BODY_BYTES_MAX": str(11 * MIB),
-            "ZIBALDONE_BYTES_IN_FLIGHT_PER_KEY_MAX": str(24 * MIB),
+            "ZIBALDONE_BYTES_IN_FLIGHT_PER_KEY_MAX": str(21 * MIB),
+            "ZIBALDONE_BYTES_IN_FLIGHT_MAX": str(21 * MIB),
         }
         with Server(data, environment=environment) as server, peers(server, 16) as hostile:
             server.client.headers.update(other.headers)
@@ -180,7 +181,7 @@ class TestManyOfThem:
                     peer.socket.settimeout(0.5)
                     peer.send(post_head("/documents", 10 * MIB, f"x-api-key: {key.secret}") + body)
                 assert resident_mib(server) - before_mib < 80
-                given = {"path": "mine", "content": "y" * 200_000}
+                given = {"path": "mine", "content": "y" * 2_000_000}
                 assert server.client.post("/documents", json=given).status_code == 201
 
     @pytest.mark.parametrize("bound", ["BYTES_IN_FLIGHT_PER_KEY_MAX", "BYTES_IN_FLIGHT_MAX"])

@@ -9,26 +9,28 @@ import pytest
 
 from zibaldone.access.principal import Principal
 from zibaldone.errors import TooManyRequests
-from zibaldone.limits import UNCOUNTED_BYTES_MAX, Limits
+from zibaldone.limits import BODY_EXTRA_BYTES_MAX, UNCOUNTED_BYTES_MAX, Limits
 from zibaldone.web.gate import Admission, Gate, Memory
+
+_LARGE = BODY_EXTRA_BYTES_MAX + 1
 
 
 def test_who_gives_up_at_the_last_moment_keeps_nothing() -> None:
     """Cancelled, and before its task runs there is room: the bytes were lost for good."""
 
     async def run() -> None:
-        memory = Memory(10, 10)
-        await memory.reserve("a", 10)
-        waiting = asyncio.create_task(memory.reserve("a", 10))
-        following = asyncio.create_task(memory.reserve("b", 10))
+        memory = Memory(_LARGE, _LARGE)
+        await memory.reserve("a", _LARGE)
+        waiting = asyncio.create_task(memory.reserve("a", _LARGE))
+        following = asyncio.create_task(memory.reserve("b", _LARGE))
         await asyncio.sleep(0)
         waiting.cancel()  # its future is cancelled now, its task runs later
-        memory.release("a", 10)
+        memory.release("a", _LARGE)
         await following
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        memory.release("b", 10)
-        await asyncio.wait_for(memory.reserve("a", 10), 5)
+        memory.release("b", _LARGE)
+        await asyncio.wait_for(memory.reserve("a", _LARGE), 5)
 
     asyncio.run(run())
 
@@ -37,20 +39,41 @@ def test_several_that_give_up_at_once_keep_nothing(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("zibaldone.web.gate.BODY_WAIT_SECONDS_MAX", 0.05)
 
     async def run() -> None:
-        memory = Memory(10, 10)
-        await memory.reserve("a", 10)
-        tasks = [asyncio.create_task(memory.reserve(key, 10)) for key in "aabbc" * 5]
-        asyncio.get_running_loop().call_later(0.05, memory.release, "a", 10)
+        memory = Memory(_LARGE, _LARGE)
+        await memory.reserve("a", _LARGE)
+        tasks = [asyncio.create_task(memory.reserve(key, _LARGE)) for key in "aabbc" * 5]
+        asyncio.get_running_loop().call_later(0.05, memory.release, "a", _LARGE)
         outcomes = await asyncio.gather(*tasks, return_exceptions=True)
         granted = [number for number, outcome in enumerate(outcomes) if outcome is None]
         assert len(granted) <= 1
         assert all(isinstance(one, TooManyRequests) for one in outcomes if one is not None)
         for number in granted:
-            memory.release("aabbc"[number % 5], 10)
-        await asyncio.wait_for(memory.reserve("d", 10), 5)
+            memory.release("aabbc"[number % 5], _LARGE)
+        await asyncio.wait_for(memory.reserve("d", _LARGE), 5)
 
     for _ in range(20):
         asyncio.run(run())
+
+
+def test_a_key_that_holds_nothing_finds_room_for_a_body_that_is_not_large() -> None:
+    """A few keys that send slowly hold all there is; one such body of each other key is taken."""
+
+    async def run() -> None:
+        memory = Memory(_LARGE, _LARGE)
+        await memory.reserve("a", _LARGE)
+        await memory.reserve("b", BODY_EXTRA_BYTES_MAX)
+        second = asyncio.create_task(memory.reserve("b", 1))
+        large = asyncio.create_task(memory.reserve("c", _LARGE))
+        await asyncio.sleep(0)
+        assert not second.done()
+        assert not large.done()
+        memory.release("b", BODY_EXTRA_BYTES_MAX)
+        await second
+        memory.release("b", 1)
+        memory.release("a", _LARGE)
+        await large
+
+    asyncio.run(run())
 
 
 def test_a_long_body_that_is_not_let_in_keeps_nothing() -> None:

@@ -20,6 +20,7 @@ from zibaldone.limits import (
     BATCHES,
     BATCHES_EXTRA,
     BATCHES_PER_KEY,
+    BODY_EXTRA_BYTES_MAX,
     BODY_WAIT_SECONDS_MAX,
     JSON_VALUES_MAX,
     TOOL_REQUEST_BYTES_MAX,
@@ -231,10 +232,11 @@ class Memory:
         self._grant()
 
     def _fits(self, key_id: str, size_bytes: int) -> bool:
-        return (
-            self._all + size_bytes <= self._all_max
-            and self._by_key[key_id] + size_bytes <= self._per_key_max
-        )
+        held_bytes = self._by_key[key_id]
+        if held_bytes + size_bytes > self._per_key_max:
+            return False
+        is_extra = not held_bytes and size_bytes <= BODY_EXTRA_BYTES_MAX
+        return is_extra or self._all + size_bytes <= self._all_max
 
     def _take(self, key_id: str, size_bytes: int) -> None:
         self._all += size_bytes
