@@ -312,6 +312,9 @@ HIT_LABEL_CHARS_MAX = 200
 RERANK_TEXT_CHARS_MAX = 2_000
 """Characters of a chunk, with its title and heading, and of a question, that a reranker is sent."""
 
+QDRANT_ANSWER_BYTES_MAX = 16 * MIB
+"""An answer of Qdrant: at most some ten thousand keys of chunks with their scores."""
+
 RERANK_ANSWER_BYTES_MAX = 1 * MIB
 """An answer of a reranker."""
 
