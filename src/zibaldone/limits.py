@@ -313,6 +313,9 @@ HIT_LABEL_CHARS_MAX = 200
 RERANK_TEXT_CHARS_MAX = 2_000
 """Characters of a chunk, with its title and heading, and of a question, that a reranker is sent."""
 
+QDRANT_ANSWER_BYTES_MAX = 16 * MIB
+"""An answer of Qdrant: at most some ten thousand keys of chunks with their scores."""
+
 RERANK_ANSWER_BYTES_MAX = 1 * MIB
 """An answer of a reranker."""
 
@@ -617,6 +620,12 @@ CANARY_COUNT_TRIES = 5
 
 CANARY_CLEAR_SECONDS_MAX = 30.0
 """Canary: how long it waits, at its end, until its deletions are dealt with."""
+
+CANARY_ANSWER_BYTES_MAX = 16 * MIB
+"""Canary: an answer of the server that is checked. A server's own lists are shorter."""
+
+CANARY_ANSWER_SECONDS_MAX = 30.0
+"""Canary: from a request to the end of its answer, also where that comes byte by byte."""
 
 CANARY_STALE_SECONDS = 3_600.0
 """Canary: documents of a run that began longer ago than this are left over."""

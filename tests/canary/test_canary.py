@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import socket
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,6 +24,7 @@ from tests.drivers.engines import backend_of
 from tests.drivers.keys import Key, create_key
 from tests.drivers.server import COMMAND, Server, clean_environment, free_port
 from tests.store.backends import Backend
+from zibaldone.canary import remote
 
 HASHED = {"ZIBALDONE_EMBEDDER": "hashed"}
 ALL = ["C1", "C2", "C3", "C4", "C5", "C6", "C7", "K1", "K2", "K3", "K4"]
@@ -216,6 +220,34 @@ class TestNothingToCheck:
     def test_another_program_is_there(self, cli: Commands) -> None:
         with EmbeddingServer() as other:
             assert cli.error("canary", "--url", other.url) == (2, "CONFIGURATION")
+
+    @pytest.mark.engine("sqlite", reason="no store is used")
+    @pytest.mark.parametrize("pause_seconds", [0.0, 0.01])
+    @pytest.mark.parametrize("head", [b"", b"HTTP/1.1 200 OK\r\n\r\n"])
+    def test_an_answer_without_end(
+        self, cli: Commands, monkeypatch: pytest.MonkeyPatch, head: bytes, pause_seconds: float
+    ) -> None:
+        """At once or byte by byte: it is read up to a size, and for a while."""
+        monkeypatch.setattr(remote, "CANARY_ANSWER_BYTES_MAX", 2**20)
+        monkeypatch.setattr(remote, "CANARY_ANSWER_SECONDS_MAX", 0.3)
+        piece = b"x" if pause_seconds else b"x" * 65536
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+
+            def answer() -> None:
+                connection, _ = listener.accept()
+                with connection, contextlib.suppress(OSError):
+                    connection.recv(65536)
+                    connection.sendall(head or b"HTTP/1.1 100 Continue\r\n\r\n")
+                    while True:
+                        connection.sendall(piece if head else b"HTTP/1.1 100 x\r\n\r\n")
+                        time.sleep(pause_seconds)
+
+            thread = threading.Thread(target=answer, daemon=True)
+            thread.start()
+            url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+            assert cli.error("canary", "--url", url) == (2, "CONFIGURATION")
+            thread.join(PATIENCE_SECONDS)
+            assert not thread.is_alive(), "the connection was not closed"
 
     def test_no_model(self, cli: Commands, server: Server) -> None:
         assert cli.error("canary", "--url", server.url) == (1, "NOT_CONFIGURED")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -468,6 +469,44 @@ class TestVerified:
         finally:
             source.close()
             destination.close()
+
+    @pytest.mark.parametrize("one", BACKENDS)
+    @pytest.mark.parametrize(("change", "rows_left"), [("a document", 0), ("a key", 4)])
+    def test_a_change_at_the_end_of_the_comparison(
+        self, make: Callable[[str], Backend], one: str, change: str, rows_left: int
+    ) -> None:
+        """A document after the last row. Nothing but its row tells of a key, so that is last."""
+        move = Move(filled(make(one)), make("sqlite"))
+        source, destination = opened(move.source), opened(move.destination)
+        other = opened(move.source)
+        changes: dict[str, Callable[[], Any]] = {
+            "a document": lambda: Kept(other, Limits()).patch("notes/one", "okapi", "quagga"),
+            "a key": lambda: Kept(other, Limits()).write(
+                lambda writer: writer.api_keys.revoke("k1", 1)
+            ),
+        }
+
+        async def work() -> None:
+            migration = Migration(source, destination)
+            await migration.begin()
+            await migration.copy(ignore)
+            left, due = 2 * await migration.total() - rows_left, [changes[change]]
+
+            def count(rows: int) -> None:
+                nonlocal left
+                left -= rows
+                if left <= 0 and due:
+                    with ThreadPoolExecutor(1) as thread:
+                        thread.submit(due.pop()).result()
+
+            await migration.verify(count)
+
+        try:
+            with pytest.raises(Conflict, match="source was changed"):
+                asyncio.run(work())
+        finally:
+            for store in (source, destination, other):
+                store.close()
 
 
 @pytest.mark.parametrize(("one", "two"), PAIRS)

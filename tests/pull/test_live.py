@@ -177,6 +177,26 @@ def test_a_change_during_a_sync_is_not_missed(store: Store, database: str) -> No
     asyncio.run(scenario())
 
 
+def test_a_database_that_notifies_all_the_time_does_not_keep_us_busy(
+    store: Store, database: str
+) -> None:
+    flood = "SELECT count(pg_notify(%s, i::text)) FROM generate_series(1, 800000) i"
+
+    async def check() -> None:
+        async with following(store, {"posts": table(database)}) as live:
+            await live.until(lambda jobs: len(jobs) == 1)
+            await live.finish()
+            await live.until_lag(lambda lag: lag.mode == "listening" and lag.seconds == 0)
+            began_s = time.thread_time()
+            async with await psycopg.AsyncConnection.connect(database, autocommit=True) as raw:
+                await raw.execute(flood, [channel_of("posts")])
+            await live.until(lambda jobs: len(jobs) == 2)
+            await asyncio.sleep(1)
+            assert time.thread_time() - began_s < 0.5, "all of them take more than a second"
+
+    asyncio.run(check())
+
+
 def test_a_lost_connection_is_made_again(store: Store, database: str) -> None:
     async def scenario() -> None:
         async with following(store, {"posts": table(database)}) as run:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.client
+import socket
+import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -20,11 +23,11 @@ from zibaldone.errors import (
     Unauthenticated,
     ZibaldoneError,
 )
+from zibaldone.limits import CANARY_ANSWER_BYTES_MAX, CANARY_ANSWER_SECONDS_MAX
 
 _PROFILE = "/mcp-all"
 """It has every tool, with names that have no dots."""
 
-_ANSWER_SECONDS_MAX = 30.0
 _CONNECTIONS = 8
 
 
@@ -76,15 +79,20 @@ class RemoteDeployment:
                 raise _refusal(status, envelope)
             result = envelope["result"]
             answer: Answer = orjson.loads(result["content"][0]["text"])
+            if result["isError"] or "error" in answer:
+                raise _error(answer)
         except (KeyError, IndexError, TypeError, ValueError):
             raise Unreachable(f"it answered HTTP {status} with something else") from None
-        if result["isError"] or "error" in answer:
-            raise _error(answer)
         return answer
 
     async def counters(self) -> Mapping[str, float] | None:
         status, body = await self._ask("GET", "/metrics")
-        return parse_counters(body.decode()) if status == http.client.OK else None
+        if status != http.client.OK:
+            return None
+        try:
+            return parse_counters(body.decode())
+        except ValueError:
+            raise Unreachable("its /metrics are not in the format of Prometheus") from None
 
     async def _ask(self, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
         loop = asyncio.get_running_loop()
@@ -94,17 +102,35 @@ class RemoteDeployment:
         """One request on a connection of its own: none is ever sent twice."""
         url = self._url
         kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
-        connection = kind(url.hostname or "", url.port, timeout=_ANSWER_SECONDS_MAX)
+        connection = kind(url.hostname or "", url.port, timeout=CANARY_ANSWER_SECONDS_MAX)
         headers = {**self._headers, "content-type": "application/json"} if body else self._headers
         try:
-            connection.request(method, url.path.rstrip("/") + path, body or None, headers)
-            response = connection.getresponse()
-            return response.status, response.read()
+            connection.connect()
+            # The time limit of a socket is for each piece of an answer, this one for all of it.
+            cut = threading.Timer(CANARY_ANSWER_SECONDS_MAX, _shut, (connection.sock,))
+            cut.daemon = True
+            cut.start()
+            try:
+                connection.request(method, url.path.rstrip("/") + path, body or None, headers)
+                response = connection.getresponse()
+                answer = response.read(CANARY_ANSWER_BYTES_MAX + 1)
+                response.close()
+            finally:
+                cut.cancel()
         except (OSError, http.client.HTTPException) as problem:
             reason = getattr(problem, "strerror", None) or type(problem).__name__
             raise Unreachable(f"no answer ({reason})") from None
         finally:
             connection.close()
+        if len(answer) > CANARY_ANSWER_BYTES_MAX:
+            raise Unreachable(f"its answer has more than {CANARY_ANSWER_BYTES_MAX:,} bytes")
+        return response.status, answer
+
+
+def _shut(connection: socket.socket) -> None:
+    """End it under whoever reads from it in another thread."""
+    with contextlib.suppress(OSError):
+        socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
 
 def _parsed(url: str) -> SplitResult:

@@ -5,8 +5,8 @@ so that a migration that was killed goes on where it was. At the end both stores
 compared, table by table: only then is the destination complete.
 
 The source is only read, batch by batch and not on one snapshot. So nobody may write to it
-meanwhile: while a process serves it nothing is begun, and a change that was made all the same is
-found in the end.
+meanwhile: while a process serves it with a model nothing is begun, and a change that was made all
+the same is found in the end.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ _SETTLE_PAUSE_SECONDS = 0.2
 _HELD = {"documents": "documents", "audit": "lines of the audit log", "api_keys": "API keys"}
 """A store with rows in one of these tables is somebody's. Models, schedules and jobs are there as
 soon as a server has run, and are replaced."""
+
+_COMPARED = tuple(sorted(TABLES, key=lambda table: table.name == "api_keys"))
+"""Keys last: that one was revoked meanwhile can be seen nowhere else."""
 
 Advance = Callable[[int], None]
 """Told of every so many rows that are done."""
@@ -122,8 +125,9 @@ class Migration:
                     progress = await self._store(table, page, progress)
                 except Conflict:
                     raise
-                except ZibaldoneError as problem:
-                    await self._require_unchanged(problem)
+                except ZibaldoneError:
+                    # A row that refers to one that is not there was written after that was copied.
+                    await self._require_unchanged()
                     raise
                 advance(len(page.rows))
 
@@ -131,7 +135,7 @@ class Migration:
         """Compare both stores; make the destination complete if they agree."""
         await self._settle()
         reports = []
-        for table in TABLES:
+        for table in _COMPARED:
             ours, theirs = await asyncio.gather(
                 digest_of(self._source, table, advance),
                 digest_of(self._destination, table, advance),
@@ -142,7 +146,8 @@ class Migration:
                     f"{theirs.rows} with {theirs.hex} here. "
                 )
             reports.append(TableReport(table.name, ours.rows, ours.hex))
-        sequences = await self._source.upkeep(lambda work: work.transfer.sequences(), write=False)
+        # What was written after its table was compared has taken a number of the audit log.
+        sequences = await self._require_unchanged()
         await self._destination.upkeep(lambda work: work.transfer.finish(sequences))
         return reports
 
@@ -185,12 +190,13 @@ class Migration:
         if noted["sequences"] != origin["sequences"]:
             raise _changed()
 
-    async def _require_unchanged(self, problem: ZibaldoneError) -> None:
-        """A row that refers to one that is not there was written after that table was copied."""
+    async def _require_unchanged(self) -> dict[str, int]:
+        """The numbers that the source gave last, which are those from before the copy."""
         sequences = await self._source.upkeep(lambda work: work.transfer.sequences(), write=False)
         notes = await self._destination.upkeep(lambda work: work.transfer.notes(), write=False)
         if notes is not None and notes[_ORIGIN]["sequences"] != sequences:
-            raise _changed() from problem
+            raise _changed()
+        return sequences
 
     async def _page(self, table: Table, after: Key | None) -> Page:
         return await self._source.upkeep(lambda work: page_of(work, table, after), write=False)

@@ -44,6 +44,10 @@ _TROUBLE_SECONDS_MAX = 10.0
 
 _SECOND_US = 1_000_000
 
+_BEING_WRITTEN_SECONDS = 0.5
+_BEING_WRITTEN = "The document was being written."
+"""Why one is looked at again so much later. Its writer adds a job of its own if it succeeds."""
+
 _ENDED = "The server ended each time this document was being embedded."
 
 
@@ -353,7 +357,14 @@ def _settle(
     work: Upkeep, model_id: int, done: Sequence[tuple[LeasedJob, Task]], at_us: int
 ) -> list[Outcome]:
     """Documents whose chunks all have vectors are ready; the others are released."""
-    lacking = work.vectors.lacking([task.state.document_key for _, task in done], model_id)
+    held = work.vectors.hold(task.state.document_key for _, task in done)
+    being_written = [job for job, task in done if task.state.document_key not in held]
+    if being_written:
+        until_us = at_us + int(_BEING_WRITTEN_SECONDS * _SECOND_US)
+        setbacks = [Setback(job, _BEING_WRITTEN, until_us) for job in being_written]
+        work.queue.wait(setbacks, now_us=at_us)
+        done = [(job, task) for job, task in done if task.state.document_key in held]
+    lacking = work.vectors.lacking(held, model_id)
     ready = [(job, task.state) for job, task in done if task.state.document_key not in lacking]
     if ready:
         work.vectors.set_ready((state.document_key, state.revision) for _, state in ready)

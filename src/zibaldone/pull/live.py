@@ -259,8 +259,12 @@ class LiveSources:
             _log.info("source %s: listening", listener.definition.name)
             listener.is_connected, listener.lost_at_us, listener.problem = True, None, None
             self._note_change(listener)  # something may have changed before
-            async for _ in connection.notifies():
-                self._note_change(listener)
+            while True:
+                # What comes meanwhile waits in the connection: a database that notifies all the
+                # time must not keep this event loop busy with it.
+                await asyncio.sleep(LIVE_QUIET_SECONDS)
+                async for _ in connection.notifies(stop_after=1):
+                    self._note_change(listener)
 
     def _note_change(self, listener: _Listener) -> None:
         listener.note_change(self._clock())

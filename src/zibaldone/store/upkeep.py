@@ -323,6 +323,13 @@ class VectorUpkeep(Protocol):
         """
         ...
 
+    def hold(self, document_keys: Iterable[int]) -> set[int]:
+        """Those of these documents that nobody else is writing, or all; nobody does so until the
+        transaction ends. It does not wait: else one writer could hold up everybody's vectors, and
+        a writer that needs what this transaction has stored would wait in a circle with it.
+        """
+        ...
+
     def lacking(self, document_keys: Iterable[int], model_id: int) -> set[int]:
         """Those of these documents that have a chunk without a vector of the model."""
         ...

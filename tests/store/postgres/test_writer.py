@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -13,12 +14,15 @@ import psycopg
 import pytest
 
 from tests.store.backends import Postgres
-from tests.store.kept import ACTOR, EVERYTHING, Kept
+from tests.store.kept import ACTOR, EVERYTHING, HASHED, Kept
 from zibaldone.errors import Conflict, StorageUnavailable
+from zibaldone.index.worker import IndexWorker
 from zibaldone.keep.create import NewDocument, create
+from zibaldone.keep.update import Changes, update
 from zibaldone.limits import Limits
 from zibaldone.model.chunking import Chunking
 from zibaldone.model.document import Document
+from zibaldone.model.instant import now_us
 from zibaldone.store.port import Store, Writer
 from zibaldone.store.postgres import scopes
 from zibaldone.store.postgres.connection import Transaction
@@ -252,6 +256,42 @@ def test_no_vector_outlives_its_chunk(kept: Kept) -> None:
     over.set()
     for thread in (worker, writer):
         thread.join()
+    assert asyncio.run(kept.store.check(thorough=True)).problems == ()
+
+
+@pytest.mark.parametrize("sent", ["its row", "its chunks"])
+def test_a_worker_waits_for_no_writer(kept: Kept, sent: str) -> None:
+    """Else a writer could hold up the vectors of everybody, or wait for the worker in a circle."""
+    for path in "ab":
+        kept.create(path, f"some words of {path}")
+    locked, over = threading.Event(), threading.Event()
+
+    def work(writer: Writer) -> None:
+        if sent == "its chunks":
+            update(writer, "a", Changes(body="other words"), ACTOR, kept.limits)
+        else:
+            bump(writer, "a")
+        writer.documents.heads("", limit=1)  # sends what is deferred
+        locked.set()
+        over.wait(HANG_SECONDS_MAX)
+
+    writer = threading.Thread(target=kept.write, args=(work,))
+    writer.start()
+    assert locked.wait(HANG_SECONDS_MAX)
+    began_s = time.thread_time()
+    try:
+        asyncio.run(asyncio.wait_for(IndexWorker(kept.store, HASHED).drain(), HANG_SECONDS_MAX / 2))
+        assert {path: kept.known(path).vector_status for path in "ab"} == {
+            "a": "pending",
+            "b": "ready",
+        }
+        assert time.thread_time() - began_s < 1, "it does not ask all the time"
+    finally:
+        over.set()
+        writer.join()
+    later = IndexWorker(kept.store, HASHED, clock=lambda: now_us() + 2_000_000)
+    asyncio.run(later.drain())
+    assert kept.known("a").vector_status == "ready"
     assert asyncio.run(kept.store.check(thorough=True)).problems == ()
 
 

@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from zibaldone.errors import ConfigurationError, StorageUnavailable, VectorsUnav
 from zibaldone.limits import Limits
 from zibaldone.model.query import NO_FILTER, Filter
 from zibaldone.store.postgres.mirrors import MirrorUpkeep as PostgresMirrors
+from zibaldone.store.qdrant import index
 from zibaldone.store.qdrant.address import Address
 from zibaldone.store.qdrant.feed import FeedState, VectorFeed
 from zibaldone.store.qdrant.index import QdrantIndex
@@ -205,6 +207,20 @@ class TestWhoMaySee:
         forge(namespace="other", tags=("green",))
         assert case.by_qdrant(A, 3, Filter(tags_any=("green",)), Tenant("other")) == []
 
+    @pytest.mark.parametrize("chunk_key", ["1; --", -1, 2**70, None, [1], 1.5])
+    def test_a_point_of_somebody_else(self, case: Case, chunk_key: Any) -> None:
+        """It takes a place among the hits of Qdrant, and does nothing else."""
+        from qdrant_client.models import PointStruct
+
+        case.vectors.create("a", A[None])
+        case.drain()
+        client = case.index._writing
+        payload = {"chunk_key": chunk_key, "namespace": "default", "document_id": "a"}
+        point = PointStruct(id=7, vector=near(A).tolist(), payload=payload)
+        client.upsert(case.index._collection, [point])
+        assert case.by_qdrant(near(A)) == ["a"]
+        assert case.index.problem is None
+
     def test_the_filter_is_in_qdrant_too(self, case: Case) -> None:
         """If the store's check failed, another namespace would still not be found."""
         case.vectors.create("mine", A[None])
@@ -254,6 +270,38 @@ class TestFailures:
                 case.vectors.create("a", A[None])
                 assert not case.index.is_usable
                 assert case.hits(near(A)) == ["a"]
+            finally:
+                case.mirrored.close()
+
+    @pytest.mark.parametrize("pause_seconds", [0.0, 0.01])
+    def test_an_answer_without_end(
+        self, backend: Backend, monkeypatch: pytest.MonkeyPatch, pause_seconds: float
+    ) -> None:
+        """At once or byte by byte: it is read up to a size, and for a while."""
+        monkeypatch.setattr(index, "QDRANT_ANSWER_BYTES_MAX", 2**20)
+        monkeypatch.setattr(index, "_QUERY_SECONDS_MAX", 1)
+        head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n"
+        piece = b"[" if pause_seconds else b" " * 65536
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+
+            def answer() -> None:
+                connection, _ = listener.accept()
+                with connection, suppress(OSError):
+                    connection.recv(65536)
+                    connection.sendall(head)
+                    while True:
+                        connection.sendall(piece)
+                        time.sleep(pause_seconds)
+
+            thread = threading.Thread(target=answer, daemon=True)
+            thread.start()
+            case = Case(backend, f"qdrant://127.0.0.1:{listener.getsockname()[1]}")
+            try:
+                reason = "takes too long" if pause_seconds else "too large"
+                with pytest.raises(VectorsUnavailable, match=reason):
+                    case.drain()
+                thread.join(HANG_SECONDS_MAX)
+                assert not thread.is_alive(), "the connection was not closed"
             finally:
                 case.mirrored.close()
 

@@ -42,6 +42,10 @@ class VectorUpkeep:
             chunks[document_key].append(ChunkText(*chunk))
         return chunks
 
+    def hold(self, document_keys: Iterable[int]) -> set[int]:
+        values = {"document_keys": list(document_keys)}
+        return {row[0] for row in self._transaction.execute(_SQL["hold"], values)}
+
     def lacking(self, document_keys: Iterable[int], model_id: int) -> set[int]:
         values = {"document_keys": list(document_keys), "model_id": model_id}
         return {row[0] for row in self._transaction.execute(_SQL["lacking"], values)}

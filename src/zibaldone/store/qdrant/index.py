@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import threading
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any, TypeVar
 from uuid import UUID, uuid5
@@ -12,6 +14,7 @@ from uuid import UUID, uuid5
 from zibaldone import extras
 from zibaldone.access.principal import Tenant
 from zibaldone.errors import ConfigurationError, VectorsUnavailable
+from zibaldone.limits import QDRANT_ANSWER_BYTES_MAX
 from zibaldone.model.query import Filter
 from zibaldone.model.vector import Vectors
 from zibaldone.store.port import Scored
@@ -27,6 +30,7 @@ _POINTS = UUID("6f1f0a52-5d0a-5c11-9a3e-0b6f3f2c7d41")
 _QUERY_SECONDS_MAX = 2
 _WRITE_SECONDS_MAX = 60
 _POINTS_PER_REQUEST = 256
+_KEY_MAX = 2**63 - 1
 _LIST_MIN = 128
 """What its graph keeps in mind on the way (`hnsw_ef`), or twice what is asked for."""
 
@@ -84,10 +88,11 @@ class QdrantIndex:
             return local, local
         server: dict[str, Any] = {"url": address.url, "api_key": address.api_key or None}
         server["check_compatibility"] = False  # it warns, and asks once more
-        return (
-            made(**server, timeout=_QUERY_SECONDS_MAX),
-            made(**server, timeout=_WRITE_SECONDS_MAX),
+        reading, writing = (
+            made(**server, timeout=seconds_max, event_hooks={"response": [_bounding(seconds_max)]})
+            for seconds_max in (_QUERY_SECONDS_MAX, _WRITE_SECONDS_MAX)
         )
+        return reading, writing
 
     def exists(self) -> bool:
         return self._guarded(lambda: bool(self._reading.collection_exists(self._collection)))
@@ -126,7 +131,7 @@ class QdrantIndex:
                 limit=limit,
                 with_payload=["chunk_key"],
             )
-            return [(point.payload["chunk_key"], point.score) for point in answer.points]
+            return [_scored(point) for point in answer.points[:limit]]
 
         return self._guarded(ask)
 
@@ -196,3 +201,39 @@ class QdrantIndex:
                 raise VectorsUnavailable(self.problem) from problem
         self.problem = None
         return result
+
+
+def _scored(point: Any) -> Scored:
+    """A point that somebody else made is a hit that the store does not know."""
+    key, score = (point.payload or {}).get("chunk_key"), point.score
+    if type(key) is int and 0 < key <= _KEY_MAX and math.isfinite(score):
+        return key, float(score)
+    return 0, 0.0
+
+
+def _bounding(seconds_max: float) -> Callable[[Any], None]:
+    """For its HTTP client, which waits so long for each piece of an answer, and reads all of it."""
+    httpx = extras.require("qdrant", "httpx")
+
+    class Bounded(httpx.SyncByteStream):  # type: ignore[misc,name-defined]
+        def __init__(self, stream: Any) -> None:
+            self._stream = stream
+
+        def __iter__(self) -> Iterator[bytes]:
+            size, until_s = 0, time.monotonic() + seconds_max
+            for piece in self._stream:
+                size += len(piece)
+                if size > QDRANT_ANSWER_BYTES_MAX:
+                    raise httpx.ReadError("its answer is too large")
+                if time.monotonic() > until_s:
+                    raise httpx.ReadTimeout("its answer takes too long")
+                yield piece
+
+        def close(self) -> None:
+            self._stream.close()
+
+    def bound(response: Any) -> None:
+        response.headers.pop("content-encoding", None)  # unpacked, a small answer could be huge
+        response.stream = Bounded(response.stream)
+
+    return bound

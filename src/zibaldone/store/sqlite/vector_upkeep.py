@@ -41,6 +41,9 @@ class VectorUpkeep:
             chunks[document_key].append(ChunkText(*chunk))
         return chunks
 
+    def hold(self, document_keys: Iterable[int]) -> set[int]:
+        return set(document_keys)  # there is one writer at a time
+
     def lacking(self, document_keys: Iterable[int], model_id: int) -> set[int]:
         values = {**_keys(document_keys), "model_id": model_id}
         return {row[0] for row in self._raw.execute(_SQL["lacking"], values)}

@@ -37,12 +37,19 @@ FROM zibaldone.documents d
 WHERE d.document_key > %(after)s AND d.deleted_at_us IS NULL AND d.vector_status <> 'skipped'
 ORDER BY d.document_key LIMIT %(limit)s;
 
+-- name: hold
+-- Those of the documents that nobody is writing. They stay as they are until this is committed.
+SELECT document_key FROM zibaldone.documents
+WHERE document_key = ANY(%(document_keys)s::bigint[])
+ORDER BY document_key FOR NO KEY UPDATE SKIP LOCKED;
+
 -- name: put
 -- Vectors for those of the chunks that are still there, and stay there until this is committed.
+-- One that a writer is taking away is left out: nobody waits for that writer.
 WITH held AS (
     SELECT c.chunk_key, c.namespace, c.document_key FROM zibaldone.chunks c
     WHERE c.chunk_key = ANY(%(chunk_keys)s::bigint[])
-    ORDER BY c.chunk_key FOR KEY SHARE
+    ORDER BY c.chunk_key FOR KEY SHARE SKIP LOCKED
 )
 INSERT INTO zibaldone.vectors (chunk_key, model_id, namespace, document_key, vector)
 SELECT h.chunk_key, %(model_id)s, h.namespace, h.document_key, n.vector::real[]
