@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import uvicorn.server
 
-from zibaldone.web.http import HttpScope, Receive, Send, send_body
+from zibaldone.web.http import Endpoint, HttpScope, Receive, Send, send_body
 from zibaldone.web.server import server
 from zibaldone.web.wire import Connection, H11Connection, JoiningTransport, connection_class
 
@@ -120,18 +120,80 @@ def test_one_request_that_was_sent_ahead_is_begun_in_each_step() -> None:
     assert max(Counter(steps).values()) == 1
 
 
+async def _refused(scope: HttpScope, receive: Receive, send: Send) -> None:
+    await receive()
+    await send_body(scope, send, 413, b"too much", ())
+
+
+CLOSE = "connection: close\r\n"
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_last"),
+    [
+        (f"content-length: {24 << 20}\r\n", False),
+        (f"content-length: {24 << 20}\r\n{CLOSE}", True),
+        ("transfer-encoding: chunked\r\n", True),
+        (f"transfer-encoding: chunked\r\n{CLOSE}", True),
+    ],
+    ids=["announced", "announced, last", "chunked", "chunked, last"],
+)
+@pytest.mark.parametrize("kind", [connection_class(), H11Connection])
+def test_who_sends_all_of_it_first_can_read_the_refusal(
+    kind: type[Connection], fields: str, is_last: bool
+) -> None:
+    """To close, or to read no more, while the peer sends would reset the connection."""
+    uvloop_loop = pytest.importorskip("uvloop").new_event_loop()
+    body = b"%x\r\n" % (24 << 20) if "chunked" in fields else b""
+    body += b"x" * (24 << 20)
+
+    def sent(port: int) -> bytes:
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as peer:
+            peer.sendall(f"POST / HTTP/1.1\r\nhost: localhost\r\n{fields}\r\n".encode() + body)
+            answer = b""
+            while not answer.endswith(b"too much"):
+                answer += peer.recv(100)
+            if is_last:
+                assert peer.recv(100) == b"", "the end is announced, and it comes"
+            return answer.lower()
+
+    (answer,) = _served(uvloop_loop, kind, sent, 1, lambda: None, _refused)
+    assert answer.startswith(b"http/1.1 413")
+    assert (CLOSE.encode() in answer) == is_last
+
+
+@pytest.mark.parametrize("kind", [connection_class(), H11Connection])
+def test_a_body_of_unknown_length_that_was_read_ends_nothing(kind: type[Connection]) -> None:
+    uvloop_loop = pytest.importorskip("uvloop").new_event_loop()
+    head = b"POST / HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
+
+    def sent(port: int) -> bytes:
+        answers = b""
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as peer:
+            for _ in range(2):
+                peer.sendall(head + b"1\r\nx\r\n")
+                peer.sendall(b"0\r\n\r\n")
+                answers += peer.recv(1000).lower()
+        return answers
+
+    (answers,) = _served(uvloop_loop, kind, sent, 1, lambda: None)
+    assert answers.count(b"http/1.1 200") == 2
+    assert CLOSE.encode() not in answers
+
+
 def _served(
     uvloop_loop: Any,
     kind: type[Connection],
     sent: Callable[[int], bytes],
     clients: int,
     on_step: Callable[[], None],
+    app: Endpoint = _all_read,
 ) -> list[bytes]:
     """What clients are answered that send at the same time; `on_step` at each of the loop's."""
 
     async def run() -> list[bytes]:
         loop = asyncio.get_running_loop()
-        config = server(_all_read, "127.0.0.1", 0, connection=kind).config
+        config = server(app, "127.0.0.1", 0, connection=kind).config
         config.load()
         state = uvicorn.server.ServerState()
         made: Any = config.http_protocol_class
