@@ -7,6 +7,7 @@ import socket
 import threading
 from collections import Counter
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -179,6 +180,53 @@ def test_a_body_of_unknown_length_that_was_read_ends_nothing(kind: type[Connecti
     (answers,) = _served(uvloop_loop, kind, sent, 1, lambda: None)
     assert answers.count(b"http/1.1 200") == 2
     assert CLOSE.encode() not in answers
+
+
+@pytest.mark.parametrize("kind", [connection_class(), H11Connection])
+def test_a_body_that_waits_for_us_is_not_late(
+    kind: type[Connection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s, may_read = 0.0, asyncio.Event()
+    monkeypatch.setattr("zibaldone.web.connections.time", SimpleNamespace(monotonic=lambda: now_s))
+    connected: list[Connection] = []
+
+    class Noted(kind):  # type: ignore[valid-type, misc]
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            super().connection_made(transport)
+            connected.append(self)
+
+    async def app(scope: HttpScope, receive: Receive, send: Send) -> None:
+        await may_read.wait()
+        await _all_read(scope, receive, send)
+
+    async def run() -> bytes:
+        nonlocal now_s
+        loop = asyncio.get_running_loop()
+        config = server(app, "127.0.0.1", 0, connection=Noted).config
+        config.load()
+        made: Any = config.http_protocol_class
+        state = uvicorn.server.ServerState()
+        listening = await loop.create_server(
+            lambda: made(config=config, server_state=state, app_state={}, _loop=loop), "127.0.0.1"
+        )
+        port = listening.sockets[0].getsockname()[1]
+        answer, peer = await asyncio.open_connection("127.0.0.1", port)
+        peer.write(b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 200001\r\n\r\n")
+        peer.write(b"x" * 200_000)
+        async with asyncio.timeout(20):
+            while not connected or not connected[0].is_held_back:  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+            for _ in range(3):
+                connected[0].registry.sweep()
+                now_s += 1000
+            may_read.set()
+            peer.write(b"x")
+            status = await answer.readline()
+        peer.close()
+        listening.close()
+        return status
+
+    assert b" 200 " in asyncio.run(run())
 
 
 def _served(
