@@ -255,7 +255,7 @@ def _served(
         ]
         for thread in threads:
             thread.start()
-        while any(thread.is_alive() for thread in threads):
+        while any(thread.is_alive() for thread in threads) or state.connections:
             on_step()
             await asyncio.sleep(0)
         listening.close()
