@@ -53,6 +53,41 @@ def test_several_that_give_up_at_once_keep_nothing(monkeypatch: pytest.MonkeyPat
         asyncio.run(run())
 
 
+def test_small_ones_do_not_pass_a_large_one_by_for_ever() -> None:
+    """There is room for each of them when it comes, and for the large one when one has left."""
+
+    async def run() -> None:
+        memory = Memory(10, 10)
+        await memory.reserve("small", 3)
+        large = asyncio.create_task(memory.reserve("large", 8))
+        await asyncio.sleep(0)
+        following = asyncio.create_task(memory.reserve("another", 3))
+        await asyncio.sleep(0)
+        memory.release("small", 3)
+        async with asyncio.timeout(5):
+            await large
+            assert not following.done()
+            memory.release("large", 8)
+            await following
+
+    asyncio.run(run())
+
+
+def test_who_waits_for_others_of_its_key_holds_up_no_other_key() -> None:
+    async def run() -> None:
+        memory = Memory(10, 5)
+        await memory.reserve("a", 5)
+        waiting = asyncio.create_task(memory.reserve("a", 5))
+        await asyncio.sleep(0)
+        async with asyncio.timeout(5):
+            await memory.reserve("b", 5)
+            assert not waiting.done()
+            memory.release("a", 5)
+            await waiting
+
+    asyncio.run(run())
+
+
 def test_a_long_body_that_is_not_let_in_keeps_nothing() -> None:
     """Its bytes were reserved when it was read; then there was no place for it."""
     size = UNCOUNTED_BYTES_MAX * 2
