@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from zibaldone.access.principal import Principal
-from zibaldone.errors import TooManyRequests
+from zibaldone.errors import PayloadTooLarge, TooManyRequests
 from zibaldone.limits import UNCOUNTED_BYTES_MAX, Limits
 from zibaldone.web.gate import Admission, Gate, Memory
 
@@ -84,6 +84,32 @@ def test_who_waits_for_others_of_its_key_holds_up_no_other_key() -> None:
             assert not waiting.done()
             memory.release("a", 5)
             await waiting
+
+    asyncio.run(run())
+
+
+def test_a_body_that_becomes_too_long_keeps_nothing() -> None:
+    """Its bytes were reserved on the way."""
+    size = UNCOUNTED_BYTES_MAX * 2
+    gate = Gate(Limits(bytes_in_flight_max=size, request_body_bytes_max=size))
+
+    async def admit(parts: int) -> Admission:
+        left = parts
+
+        async def receive() -> dict[str, Any]:
+            nonlocal left
+            left -= 1
+            body = b"x" * (UNCOUNTED_BYTES_MAX // 2 + 1)
+            return {"type": "http.request", "body": body, "more_body": left > 0}
+
+        scope = {"type": "http", "method": "POST", "headers": []}
+        return await asyncio.wait_for(gate.admit(Principal("key"), scope, receive), 5)
+
+    async def run() -> None:
+        for _ in range(3):
+            with pytest.raises(PayloadTooLarge):
+                await admit(9)
+        gate.leave(await admit(3))
 
     asyncio.run(run())
 

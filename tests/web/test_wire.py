@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -188,12 +189,6 @@ def test_a_body_that_waits_for_us_is_not_late(
 ) -> None:
     now_s, may_read = 0.0, asyncio.Event()
     monkeypatch.setattr("zibaldone.web.connections.time", SimpleNamespace(monotonic=lambda: now_s))
-    connected: list[Connection] = []
-
-    class Noted(kind):  # type: ignore[valid-type, misc]
-        def connection_made(self, transport: asyncio.BaseTransport) -> None:
-            super().connection_made(transport)
-            connected.append(self)
 
     async def app(scope: HttpScope, receive: Receive, send: Send) -> None:
         await may_read.wait()
@@ -201,32 +196,96 @@ def test_a_body_that_waits_for_us_is_not_late(
 
     async def run() -> bytes:
         nonlocal now_s
-        loop = asyncio.get_running_loop()
-        config = server(app, "127.0.0.1", 0, connection=Noted).config
-        config.load()
-        made: Any = config.http_protocol_class
-        state = uvicorn.server.ServerState()
-        listening = await loop.create_server(
-            lambda: made(config=config, server_state=state, app_state={}, _loop=loop), "127.0.0.1"
-        )
-        port = listening.sockets[0].getsockname()[1]
-        answer, peer = await asyncio.open_connection("127.0.0.1", port)
-        peer.write(b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 200001\r\n\r\n")
-        peer.write(b"x" * 200_000)
-        async with asyncio.timeout(20):
-            while not connected or not connected[0].is_held_back:  # noqa: ASYNC110
+        async with asyncio.timeout(20), _listening(app, kind) as (port, state):
+            answer, peer = await asyncio.open_connection("127.0.0.1", port)
+            peer.write(POST % b"content-length: 200001" + b"x" * 200_000)
+            while not any(one.is_held_back for one in state.connections):  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
-            for _ in range(3):
-                connected[0].registry.sweep()
-                now_s += 1000
+            for connection in state.connections:
+                for _ in range(3):
+                    connection.registry.sweep()
+                    now_s += 1000
             may_read.set()
             peer.write(b"x")
             status = await answer.readline()
-        peer.close()
-        listening.close()
-        return status
+            peer.close()
+            return status
 
     assert b" 200 " in asyncio.run(run())
+
+
+@pytest.mark.parametrize("field", [b"content-length: 99", b"transfer-encoding: chunked"])
+@pytest.mark.parametrize("kind", [connection_class(), H11Connection])
+def test_the_end_does_not_wait_for_who_was_answered(kind: type[Connection], field: bytes) -> None:
+    async def run() -> None:
+        async with asyncio.timeout(20), _listening(_refused, kind) as (port, state):
+            answer, peer = await asyncio.open_connection("127.0.0.1", port)
+            peer.write(POST % field + b"1\r\nx")
+            await answer.readuntil(b"too much")
+            for connection in tuple(state.connections):
+                connection.shutdown()
+            while state.connections:  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+            peer.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("turn", "size"), [("read_on", 1_000_000), ("start_next", 1)])
+def test_an_error_of_one_leaves_no_others_waiting(turn: str, size: int) -> None:
+    kind: Any = connection_class()
+    failed: list[object] = []
+
+    def fail_once(self: Any) -> None:
+        if failed:
+            getattr(kind, turn)(self)
+        else:
+            failed.append(self)
+            self.transport.abort()
+            raise RuntimeError("a fault")
+
+    faulty = type("Faulty", (kind,), {turn: fail_once})
+    request = POST % b"content-length: %d" % size + b"x" * size
+
+    async def answers(reader: asyncio.StreamReader) -> int:
+        data = b""
+        with contextlib.suppress(ConnectionError):
+            while data.count(b" 200 ") < 2 and (part := await reader.read(1000)):
+                data += part
+        return data.count(b" 200 ")
+
+    async def run() -> list[int]:
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
+        async with asyncio.timeout(20), _listening(_all_read, faulty) as (port, _):
+            opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(4)]
+            for _, peer in opened:
+                peer.write(request * 2)
+            counts = await asyncio.gather(*(answers(reader) for reader, _ in opened))
+            for _, peer in opened:
+                peer.close()
+            return counts
+
+    answered = asyncio.run(run())
+    assert failed
+    assert answered.count(2) == 3
+
+
+POST = b"POST / HTTP/1.1\r\nhost: localhost\r\n%s\r\n\r\n"
+
+
+@contextlib.asynccontextmanager
+async def _listening(app: Endpoint, kind: type[Connection]) -> AsyncIterator[tuple[int, Any]]:
+    """A server in this loop: its port, and its connections."""
+    loop = asyncio.get_running_loop()
+    config = server(app, "127.0.0.1", 0, connection=kind).config
+    config.load()
+    state = uvicorn.server.ServerState()
+    made: Any = config.http_protocol_class
+    listening = await loop.create_server(
+        lambda: made(config=config, server_state=state, app_state={}, _loop=loop), "127.0.0.1"
+    )
+    yield listening.sockets[0].getsockname()[1], state
+    listening.close()
 
 
 def _served(
@@ -240,25 +299,16 @@ def _served(
     """What clients are answered that send at the same time; `on_step` at each of the loop's."""
 
     async def run() -> list[bytes]:
-        loop = asyncio.get_running_loop()
-        config = server(app, "127.0.0.1", 0, connection=kind).config
-        config.load()
-        state = uvicorn.server.ServerState()
-        made: Any = config.http_protocol_class
-        listening = await loop.create_server(
-            lambda: made(config=config, server_state=state, app_state={}, _loop=loop), "127.0.0.1"
-        )
         answers: list[bytes] = []
-        port = listening.sockets[0].getsockname()[1]
-        threads = [
-            threading.Thread(target=lambda: answers.append(sent(port))) for _ in range(clients)
-        ]
-        for thread in threads:
-            thread.start()
-        while any(thread.is_alive() for thread in threads) or state.connections:
-            on_step()
-            await asyncio.sleep(0)
-        listening.close()
+        async with _listening(app, kind) as (port, state):
+            threads = [
+                threading.Thread(target=lambda: answers.append(sent(port))) for _ in range(clients)
+            ]
+            for thread in threads:
+                thread.start()
+            while any(thread.is_alive() for thread in threads) or state.connections:
+                on_step()
+                await asyncio.sleep(0)
         return answers
 
     with asyncio.Runner(loop_factory=lambda: uvloop_loop) as runner:
