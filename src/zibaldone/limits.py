@@ -639,8 +639,9 @@ HEADERS_MAX = 100
 URL_BYTES_MAX = 32 * KIB
 """A URL with its query string: the longest search query, percent-encoded, and some filters."""
 
-PIPELINED_MAX = 64
-"""Requests that a client may send ahead on one connection before the first is answered."""
+PIPELINED_MAX = 8
+"""Requests that a client may send ahead on one connection before the first is answered. Hardly any
+client does, and all of them are read before the next connection is."""
 
 TRANSFER_BYTES_PER_SECOND_MIN = 64 * KIB
 """A peer slower than this uses up its time limit: 32 MiB take nine minutes at most."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import sys
 import threading
 import time
@@ -15,10 +16,11 @@ from typing import Any, TypeVar
 import pytest
 
 from tests.drivers.runtimes import Caller, opened
+from zibaldone.access.presence import Presence
 from zibaldone.access.principal import LOCAL
 from zibaldone.access.share import SHARE
 from zibaldone.errors import Conflict, DeadlineExceeded, NotFound, NotFoundInContent
-from zibaldone.keep import commit
+from zibaldone.keep import commit, writing
 from zibaldone.keep.writing import Preparation, Stopped
 from zibaldone.limits import LONG_CHANGES_PER_KEY, PREPARE_INLINE_CHARS_MAX, PREPARE_TRIES_MAX
 from zibaldone.model.chunk import ChunkTerms
@@ -304,6 +306,35 @@ class TestDeadline:
         asyncio.run(run())
         assert ended.wait(10)
         preparation.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts the pauses of a thread")
+@pytest.mark.parametrize("has_others", [False, True])
+def test_long_work_pauses_while_others_are_about(
+    ask: Caller, monkeypatch: pytest.MonkeyPatch, has_others: bool
+) -> None:
+    """It would have the interpreter whenever somebody else's request wants to go on."""
+    slices = 50
+    callers = Presence()
+    monkeypatch.setattr(writing, "CALLERS", callers)
+    monkeypatch.setattr("zibaldone.tools.call.CALLERS", callers)
+    preparation = Preparation()
+
+    def compute(checkpoint: Checkpoint) -> int:
+        pauses_before = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
+        until_s = time.thread_time() + slices / 1_000
+        while time.thread_time() < until_s:
+            checkpoint()
+        return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw - pauses_before
+
+    async def computed(key_id: str) -> int:
+        SHARE.set(key_id)
+        return await preparation.run(compute)
+
+    ask("list_documents")  # by a key that is called "test"
+    pauses = asyncio.run(computed("another" if has_others else "test"))
+    preparation.close()
+    assert pauses > slices / 2 if has_others else pauses < slices / 5
 
 
 def _is_busy(thread: threading.Thread) -> bool:

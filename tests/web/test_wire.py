@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import uvicorn.server
 
+from zibaldone.limits import PIPELINED_MAX
 from zibaldone.web.http import Endpoint, HttpScope, Receive, Send, send_body
 from zibaldone.web.server import server
 from zibaldone.web.wire import Connection, H11Connection, JoiningTransport, connection_class
@@ -96,7 +97,7 @@ def test_one_request_that_was_sent_ahead_is_begun_in_each_step() -> None:
     """New connections are accepted once in each step: who comes later waits for all of them."""
     uvloop_loop = pytest.importorskip("uvloop").new_event_loop()
     steps: list[int] = []
-    step, clients, requests = 0, 4, 20
+    step, clients, requests = 0, 8, PIPELINED_MAX
     kind: Any = connection_class()
 
     class Counted(kind):  # type: ignore[misc]

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
 
+from zibaldone.access.presence import CALLERS
 from zibaldone.access.principal import Tenant
+from zibaldone.access.share import current_share
 from zibaldone.access.turns import TaskTurns, Turns
 from zibaldone.errors import Conflict
 from zibaldone.keep.commit import Actor, Change, Outdated, commit
@@ -35,6 +38,10 @@ from zibaldone.model.document import KB_SOURCE_ID, Document, Revision
 from zibaldone.store.port import Reader, Store, Writer, end_if_cancelled
 from zibaldone.text.chunk import cut
 from zibaldone.text.chunk_changes import Checkpoint, WantedChunks, never_ends
+
+_SLICE_SECONDS = 0.001
+_PAUSE_SECONDS = 0.002
+"""How long a change is computed, and how long then none is, while others are about."""
 
 T = TypeVar("T")
 C = TypeVar("C", bound=Change)
@@ -74,6 +81,32 @@ class Stopped(Exception):
     """Nobody waits for the work any more."""
 
 
+class _Slices:
+    """When threads that compute for long may do so: one at a time, and with pauses while others
+    than the caller are about.
+
+    Without pauses one of them would have the interpreter whenever another thread wants to go on,
+    and a thread that answers a small request goes on dozens of times.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._free_at_s = 0.0
+        self.threads = 0
+        """Of several, each pauses less: their callers wait for one another already."""
+
+    def next(self, share: str) -> float:
+        """Wait for the next slice; when it ends."""
+        now_s = time.monotonic()
+        if CALLERS.has_others(share):
+            with self._lock:
+                start_s = max(now_s, self._free_at_s) + _PAUSE_SECONDS / max(1, self.threads)
+                self._free_at_s = start_s + _SLICE_SECONDS
+            time.sleep(start_s - now_s)
+            now_s = time.monotonic()
+        return now_s + _SLICE_SECONDS
+
+
 class Preparation:
     """The threads in which long changes are computed: few, since they compete for one CPU.
 
@@ -86,6 +119,7 @@ class Preparation:
         )
         turns: Turns[asyncio.Future[None]] = Turns(PREPARE_THREADS, extra=PREPARE_THREADS_EXTRA)
         self._turns = TaskTurns(turns)
+        self._slices = _Slices()
         self.changes = TaskTurns(
             Turns(LONG_CHANGES, per_share=LONG_CHANGES_PER_KEY, extra=LONG_CHANGES_EXTRA)
         )
@@ -94,12 +128,18 @@ class Preparation:
     async def run(self, work: Callable[[Checkpoint], T]) -> T:
         """Run `work` in a thread. When the caller is cancelled, its next checkpoint raises."""
         is_over = threading.Event()
+        share = current_share()
+        slice_ends_s = 0.0
 
         def checkpoint() -> None:
+            nonlocal slice_ends_s
             if is_over.is_set():
                 raise Stopped
+            if time.monotonic() >= slice_ends_s:
+                slice_ends_s = self._slices.next(share)
 
         async with self._turns:
+            self._slices.threads += 1
             running = asyncio.get_running_loop().run_in_executor(self._threads, work, checkpoint)
             try:
                 return await asyncio.shield(running)
@@ -107,6 +147,8 @@ class Preparation:
                 is_over.set()
                 await asyncio.gather(running, return_exceptions=True)  # then the place is free
                 raise
+            finally:
+                self._slices.threads -= 1
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)

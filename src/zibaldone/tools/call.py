@@ -19,6 +19,7 @@ import orjson
 from pydantic import ValidationError
 
 from zibaldone.access.decide import require_effect, require_tool_of_profiles
+from zibaldone.access.presence import CALLERS
 from zibaldone.access.share import SHARE
 from zibaldone.errors import (
     DeadlineExceeded,
@@ -106,6 +107,7 @@ async def _run(
     started_s = time.perf_counter()
     outcome = "ok"
     shared = SHARE.set(call.principal.key_id)
+    CALLERS.note(call.principal.key_id)
     try:
         require_tool(call, tool)
         _require_size(call, tool)

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from zibaldone.access.presence import Presence
 from zibaldone.tools.call import resumed
 
 T = TypeVar("T")
@@ -31,9 +32,6 @@ _PAUSE_SHARE = 0.5
 
 _PAUSE_SECONDS_MAX = 0.05
 
-_PRESENT_SECONDS = 2.0
-"""Others are about for so long after the last of their requests began."""
-
 
 class Pace:
     """For the tasks of one event loop."""
@@ -43,9 +41,7 @@ class Pace:
         """By key: when it may go on. A key of which nothing ran in the last round, or that is alone
         and of which nothing long ran, is not there."""
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
-        self._last_key_id: str | None = None
-        self._changed_at_s = float("-inf")
-        """When a request came that was not of the same key as the one before it."""
+        self._presence = Presence()
 
     async def run(self, key_id: str, work: Coroutine[Any, Any, T]) -> T:
         """The result of `work`, which is begun when its key may go on."""
@@ -70,10 +66,7 @@ class Pace:
         self._note(key_id, 0.0)
 
     async def _may_begin(self, key_id: str) -> None:
-        if key_id != self._last_key_id:
-            if self._last_key_id is not None:
-                self._changed_at_s = time.monotonic()
-            self._last_key_id = key_id
+        self._presence.note(key_id)
         if key_id in self._free_at_s:
             granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.setdefault(key_id, deque()).append(granted)
@@ -82,7 +75,7 @@ class Pace:
     def _note(self, key_id: str, seconds: float) -> None:
         """A stretch has ended."""
         now_s = time.monotonic()
-        is_alone = now_s - self._changed_at_s > _PRESENT_SECONDS
+        is_alone = not self._presence.has_others(key_id)
         is_long = seconds > LONG_SECONDS
         if is_alone and not is_long:
             return
