@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from zibaldone.limits import Limits
+from zibaldone.web.accept import Acceptor
 from zibaldone.web.http import HttpScope, Receive, Send, send_body
-from zibaldone.web.server import server
+from zibaldone.web.server import Server, server
 from zibaldone.web.wire import connection_class
 
 _CLIENTS = 200
@@ -18,6 +20,14 @@ _STEPS_MAX = 20
 
 async def _answered(scope: HttpScope, _: Receive, send: Send) -> None:
     await send_body(scope, send, 200, b"", ())
+
+
+async def _begun(**options: Any) -> tuple[Server, asyncio.Task[None], tuple[str, int]]:
+    loop = asyncio.get_running_loop()
+    port: asyncio.Future[int] = loop.create_future()
+    serving = server(_answered, "127.0.0.1", 0, started=port.set_result, **options)
+    running = loop.create_task(serving.serve())
+    return serving, running, ("127.0.0.1", await port)
 
 
 def test_many_are_let_in_at_each_step_of_the_loop() -> None:
@@ -35,10 +45,7 @@ def test_many_are_let_in_at_each_step_of_the_loop() -> None:
     async def run() -> list[bytes]:
         nonlocal step
         loop = asyncio.get_running_loop()
-        port: asyncio.Future[int] = loop.create_future()
-        serving = server(_answered, "127.0.0.1", 0, connection=Counted, started=port.set_result)
-        running = loop.create_task(serving.serve())
-        address = ("127.0.0.1", await port)
+        serving, running, address = await _begun(connection=Counted)
         # The loop stands still meanwhile: they are all at the door when it goes on.
         peers = [socket.create_connection(address, timeout=5) for _ in range(_CLIENTS)]
         while len(entered_in) < _CLIENTS and step < 2 * _CLIENTS:
@@ -60,3 +67,29 @@ def test_many_are_let_in_at_each_step_of_the_loop() -> None:
     assert uvloop.run(run()) == [b"HTTP/1.1 200"] * 2
     assert len(entered_in) == _CLIENTS
     assert len(set(entered_in)) < _STEPS_MAX
+
+
+def test_who_comes_in_while_the_server_ends_does_not_keep_it_waiting() -> None:
+    uvloop = pytest.importorskip("uvloop")
+
+    async def run() -> None:
+        serving, running, address = await _begun(limits=Limits(shutdown_seconds_max=600))
+        peers: list[socket.socket] = []
+
+        class Late(Acceptor):
+            def close(self) -> None:
+                peers.extend(socket.create_connection(address, timeout=5) for _ in range(3))
+                self._accept()  # they are let in, and enter when the others have been told
+                super().close()
+
+        (acceptor,) = serving._acceptors
+        acceptor.__class__ = Late
+        serving.should_exit = True
+        async with asyncio.timeout(30):
+            await running
+            for peer in peers:
+                peer.setblocking(False)
+                assert await asyncio.get_running_loop().sock_recv(peer, 1) == b""
+                peer.close()
+
+    uvloop.run(run())

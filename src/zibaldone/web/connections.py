@@ -85,6 +85,7 @@ class Connections:
         """Those that brought much, in the order in which they are read again."""
         self._following: deque[Connection] = deque()
         """Those that sent requests ahead, in the order in which these are begun."""
+        self._is_ending = False
 
     def __len__(self) -> int:
         return len(self._open)
@@ -105,6 +106,8 @@ class Connections:
             _ENDED.labels("refused").inc()
             connection.refuse(TooManyConnections("The server has too many connections; try later."))
             connection.transport.close()
+        elif self._is_ending:
+            connection.shutdown()
 
     def leave(self, connection: Connection) -> None:
         if connection not in self._open:
@@ -281,6 +284,12 @@ class Connections:
         connection.loop.call_soon(connection.abort)  # not now: we may be inside its `write`
 
     # The end
+
+    def shutdown(self) -> None:
+        """Answer what runs, and nothing else; who was let in but has not entered yet does not."""
+        self._is_ending = True
+        for connection in tuple(self._open):
+            connection.shutdown()
 
     def end_answers(self) -> None:
         """Cut off answers that have begun; who has got nothing yet can still be told why."""

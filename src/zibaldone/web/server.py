@@ -168,8 +168,7 @@ class Server(uvicorn.Server):
             listener.close()
         for listening in sockets or ():
             listening.close()
-        for connection in tuple(self.server_state.connections):
-            connection.shutdown()
+        self._connections.shutdown()
         started_s = self._signalled_s or time.monotonic()
         requests_end_s = started_s + self._seconds_max * _REQUESTS_SHARE
         await self._until_quiet(requests_end_s)
