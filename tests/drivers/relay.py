@@ -20,6 +20,8 @@ class Relay:
         self._upstream = upstream
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
+        self.connections = 0
+        """How many there were."""
         self._sockets: list[socket.socket] = []
         self._may_pass = threading.Event()
         self._may_pass.set()
@@ -32,6 +34,7 @@ class Relay:
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
+                self.connections += 1
                 server = self._connect()
                 self._sockets += [client, server]
                 for pair in ((client, server), (server, client)):

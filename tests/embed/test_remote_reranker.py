@@ -120,6 +120,17 @@ def test_a_bad_answer_is_told(server: RerankServer, status: int, body: bytes) ->
     assert SECRET not in caught.value.message
 
 
+def test_a_server_that_was_busy_when_first_asked_is_understood_later(server: RerankServer) -> None:
+    """Its refusal says nothing of its dialect."""
+    server.dialect = "cohere"
+    reranker = RemoteReranker(RerankerSettings(server.url))
+    server.answer = lambda asked: (503, b"")
+    with pytest.raises(RerankerUnavailable):
+        ask(reranker)
+    server.answer = lambda asked: None
+    assert len(ask(reranker)) == len(TEXTS)
+
+
 def test_a_packed_answer_is_not_unpacked(server: RerankServer) -> None:
     server.answer = lambda asked: (200, gzip.compress(server.well(asked)[1]))
     server.headers = {"content-encoding": "gzip"}

@@ -432,6 +432,40 @@ def test_a_job_that_was_lost_is_stopped_and_its_outcome_is_not_told(
     assert (job.state, job.crashes) == ("running", 1)
 
 
+def test_a_job_whose_outcome_is_being_stored_is_not_lost(
+    kept: Kept, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is looked after between the commit and the news of it: nobody holds it any more."""
+    (job_id,) = add(kept, NewJob("sync"))
+    upkeep = kept.store.upkeep
+    has_settled = False
+    looked = asyncio.Event()
+
+    async def handler(context: JobContext) -> None:
+        """Nothing to do."""
+
+    async def slow(work: Any, *, write: bool = True) -> Any:
+        nonlocal has_settled
+        is_look = has_settled and not write
+        done = await upkeep(work, write=write)
+        task = asyncio.current_task()
+        if task is not None and task.get_name() == f"job {job_id}":
+            has_settled = True
+            async with asyncio.timeout(10):
+                await looked.wait()
+        elif is_look:  # after the one who asked has heard the answer
+            asyncio.get_running_loop().call_soon(looked.set)
+        return done
+
+    monkeypatch.setattr(kept.store, "upkeep", slow)
+    with caplog.at_level("INFO"):
+        drain(kept, clock, handler)
+    assert looked.is_set()
+    assert [f"job {job_id} (sync): done"] == [
+        record.getMessage() for record in caplog.records if job_id in record.getMessage()
+    ]
+
+
 def test_a_store_that_is_unavailable_for_a_moment_costs_no_work(
     kept: Kept, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,6 +39,27 @@ def reasons(project: Project) -> dict[str, str]:
     }
 
 
+def test_a_walk_can_be_stopped_within_a_folder(project: Project) -> None:
+    """Where an ignore file has thousands of lines, one large folder would take minutes."""
+    names = {f"{number}.py" for number in range(20)}
+    for name in names:
+        project.write(name, "x\n")
+    checks = 0
+
+    class Stopped(Exception):
+        pass
+
+    def check() -> None:
+        nonlocal checks
+        checks += 1
+        if checks == len(names) // 2:
+            raise Stopped
+
+    walker = Walker([str(project.root)], FolderCache(), check=check)
+    with pytest.raises(Stopped):
+        walker.scan([walker.locate(".")])
+
+
 class TestIgnored:
     def test_nested_negated_and_anchored_patterns(self, project: Project) -> None:
         project.write(".gitignore", "*.log\n!keep.log\n/build/\ndocs/*.tmp\n")

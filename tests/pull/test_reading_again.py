@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,7 @@ from tests.pull.databases import (
 )
 from zibaldone.errors import InvalidArgument, SourceUnavailable
 from zibaldone.model.source import SourceDefinition
+from zibaldone.pull import refetch as refetching
 from zibaldone.pull.definition import check
 from zibaldone.pull.preview import preview
 from zibaldone.pull.propose import proposal
@@ -178,6 +180,33 @@ def test_a_server_that_hangs(database: Database, posts: Posts, is_given_up: bool
 
         with pytest.raises(TimeoutError if is_given_up else SourceUnavailable):
             asyncio.run(fetch_twice())
+        if is_given_up:
+            assert relay.connections <= 2, "one to read, one to stop it: nobody asks once more"
+
+
+def test_a_connection_that_is_not_used_is_closed(
+    database: Database, posts: Posts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that was given back after the time to look for others had been set."""
+    if isinstance(database, SqliteFile):
+        pytest.skip("connections to files are not kept")
+    monkeypatch.setattr(refetching, "REFETCH_IDLE_SECONDS_MAX", 0.05)
+    monkeypatch.setattr(refetching._Idle.close_old, "__defaults__", (0.2,))
+    monkeypatch.setattr(refetching, "_IDLE", refetching._Idle())
+    with Relay(upstream_of(database)) as relay:
+
+        def is_open() -> bool:
+            return any(
+                one.raddr and one.raddr.port == relay.port and one.status == "ESTABLISHED"
+                for one in psutil.Process().net_connections()
+            )
+
+        fetch(define(database, url=through(database, relay)), min(posts.rows))
+        assert is_open()
+        until_s = time.monotonic() + 20
+        while is_open():
+            assert time.monotonic() < until_s
+            time.sleep(0.02)
 
 
 @pytest.mark.parametrize("is_given_up", [False, True])

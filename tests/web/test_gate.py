@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from zibaldone.access.principal import Principal
-from zibaldone.errors import TooManyRequests
+from zibaldone.errors import PayloadTooLarge, TooManyRequests
 from zibaldone.limits import BODY_EXTRA_BYTES_MAX, UNCOUNTED_BYTES_MAX, Limits
 from zibaldone.web.gate import Admission, Gate, Memory
 
@@ -72,6 +72,67 @@ def test_a_key_that_holds_nothing_finds_room_for_a_body_that_is_not_large() -> N
         memory.release("b", 1)
         memory.release("a", _LARGE)
         await large
+
+    asyncio.run(run())
+
+
+def test_small_ones_do_not_pass_a_large_one_by_for_ever() -> None:
+    """There is room for each of them when it comes, and for the large one when one has left."""
+
+    async def run() -> None:
+        memory = Memory(10 * _LARGE, 10 * _LARGE)
+        await memory.reserve("small", 3 * _LARGE)
+        large = asyncio.create_task(memory.reserve("large", 8 * _LARGE))
+        await asyncio.sleep(0)
+        following = asyncio.create_task(memory.reserve("another", 3 * _LARGE))
+        await asyncio.sleep(0)
+        memory.release("small", 3 * _LARGE)
+        async with asyncio.timeout(5):
+            await large
+            assert not following.done()
+            memory.release("large", 8 * _LARGE)
+            await following
+
+    asyncio.run(run())
+
+
+def test_who_waits_for_others_of_its_key_holds_up_no_other_key() -> None:
+    async def run() -> None:
+        memory = Memory(10, 5)
+        await memory.reserve("a", 5)
+        waiting = asyncio.create_task(memory.reserve("a", 5))
+        await asyncio.sleep(0)
+        async with asyncio.timeout(5):
+            await memory.reserve("b", 5)
+            assert not waiting.done()
+            memory.release("a", 5)
+            await waiting
+
+    asyncio.run(run())
+
+
+def test_a_body_that_becomes_too_long_keeps_nothing() -> None:
+    """Its bytes were reserved on the way."""
+    size = UNCOUNTED_BYTES_MAX * 2
+    gate = Gate(Limits(bytes_in_flight_max=size, request_body_bytes_max=size))
+
+    async def admit(parts: int) -> Admission:
+        left = parts
+
+        async def receive() -> dict[str, Any]:
+            nonlocal left
+            left -= 1
+            body = b"x" * (UNCOUNTED_BYTES_MAX // 2 + 1)
+            return {"type": "http.request", "body": body, "more_body": left > 0}
+
+        scope = {"type": "http", "method": "POST", "headers": []}
+        return await asyncio.wait_for(gate.admit(Principal("key"), scope, receive), 5)
+
+    async def run() -> None:
+        for _ in range(3):
+            with pytest.raises(PayloadTooLarge):
+                await admit(9)
+        gate.leave(await admit(3))
 
     asyncio.run(run())
 

@@ -80,12 +80,15 @@ def test_a_read_ends(server: Server, silent: socket.socket, path: str, body: byt
     assert "Traceback" not in server.log()
 
 
-@pytest.mark.parametrize("path", ["/ingest", "/mcp"])
-def test_a_write_goes_on(server: Server, host: SlowHost, path: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "is_batch"), [("/ingest", False), ("/mcp", False), ("/mcp", True)]
+)
+def test_a_write_goes_on(server: Server, host: SlowHost, path: str, is_batch: bool) -> None:
     host.rearm()
-    document = f"left{path}"
+    document = f"left{path}/{is_batch}"
     arguments = {"source": host.url, "path": document}
     body = json.dumps(arguments).encode() if path != "/mcp" else call("ingest_document", arguments)
+    body = b"[%s]" % body if is_batch else body
     with asked(server, path, body):
         assert host.asked.wait(WAIT_SECONDS_MAX)
     time.sleep(0.2)  # the server notices that the client is gone

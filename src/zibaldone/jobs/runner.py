@@ -265,7 +265,7 @@ class JobRunner:
         now_s = time.monotonic()
         for lease in leases:
             job = self._running.get(lease.job_key)
-            if job is None or job.lease is not lease or job.is_settling:
+            if job is None or job.is_settling:
                 continue
             if lease.job_key not in held:
                 if not job.is_lost:
@@ -304,7 +304,7 @@ class JobRunner:
             job.renewed_at_s = now_s
         for lease, progress in reports:
             reported = self._running.get(lease.job_key)
-            if reported is not None and reported.lease is lease:
+            if reported is not None:
                 reported.progress_at_s = now_s
                 if reported.progress is progress:
                     reported.progress = None

@@ -324,6 +324,7 @@ class Walker:
         for entry in others:
             if not self._is_known_other(entry, path, shown, known, deeper):
                 is_same = False
+                self._check()  # thousands of patterns take milliseconds for each name
                 self._look_at(entry, path, shown, known, fresh, deeper, scan)
         if not is_same:
             fresh.update((name, known.files[name]) for name in same)

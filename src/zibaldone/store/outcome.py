@@ -34,7 +34,7 @@ async def outcome_of(submitted: Future[T]) -> T:
         try:
             await asyncio.wait([waiting], timeout=left_s)
         except asyncio.CancelledError:
-            if submitted.cancel() or submitted.cancelled():
+            if submitted.cancel():
                 raise
             gives_up_s = gives_up_s or time.monotonic() + WRITE_OUTCOME_SECONDS_MAX
     return waiting.result()

@@ -205,12 +205,13 @@ class Memory:
         """By key: within one in order, between them in turn."""
 
     async def reserve(self, key_id: str, size_bytes: int) -> None:
-        if key_id not in self._waiting and self._fits(key_id, size_bytes):
+        if not self._waiting and self._has_room(key_id, size_bytes):
             self._take(key_id, size_bytes)
             return
         granted = asyncio.get_running_loop().create_future()
         waiting = self._waiting.setdefault(key_id, deque())
         waiting.append((size_bytes, granted))
+        self._grant()
         try:
             async with asyncio.timeout(BODY_WAIT_SECONDS_MAX):
                 await granted
@@ -231,19 +232,25 @@ class Memory:
             del self._by_key[key_id]
         self._grant()
 
-    def _fits(self, key_id: str, size_bytes: int) -> bool:
-        held_bytes = self._by_key[key_id]
-        if held_bytes + size_bytes > self._per_key_max:
-            return False
-        is_extra = not held_bytes and size_bytes <= BODY_EXTRA_BYTES_MAX
-        return is_extra or self._all + size_bytes <= self._all_max
+    def _has_room(self, key_id: str, size_bytes: int) -> bool:
+        is_extra = not self._by_key[key_id] and size_bytes <= BODY_EXTRA_BYTES_MAX
+        has_room = is_extra or self._all + size_bytes <= self._all_max
+        return has_room and self._is_in_share(key_id, size_bytes)
+
+    def _is_in_share(self, key_id: str, size_bytes: int) -> bool:
+        return self._by_key[key_id] + size_bytes <= self._per_key_max
 
     def _take(self, key_id: str, size_bytes: int) -> None:
         self._all += size_bytes
         self._by_key[key_id] += size_bytes
 
     def _grant(self) -> None:
-        """Let in who fits now; the key that gets a grant goes to the end of the line."""
+        """Let in who fits now; the key that gets a grant goes to the end of the line.
+
+        Nobody passes by one for whom only the room of all is too small: where many small ones come
+        and go, there would never be enough for a large one. Who waits for others of its own key is
+        passed by.
+        """
         for key_id in tuple(self._waiting):
             waiting = self._waiting[key_id]
             while waiting and waiting[0][1].done():  # gave up, and will say so when it runs
@@ -252,8 +259,10 @@ class Memory:
                 del self._waiting[key_id]
                 continue
             size_bytes, granted = waiting[0]
-            if not self._fits(key_id, size_bytes):
+            if not self._is_in_share(key_id, size_bytes):
                 continue
+            if not self._has_room(key_id, size_bytes):
+                return
             self._take(key_id, size_bytes)
             waiting.popleft()
             granted.set_result(None)

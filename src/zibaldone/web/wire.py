@@ -1,6 +1,6 @@
 """Bytes to requests: uvicorn's HTTP protocols, with bounds on what a peer may send and how.
 
-Three things differ from uvicorn:
+Four things differ from uvicorn:
 
 - The head and the body of an answer leave by one system call, at the end of the event loop's step,
   as do the answers to requests that came in together. uvicorn uses one call each, and the head
@@ -9,6 +9,8 @@ Three things differ from uvicorn:
 - Heads, trailers and pipelined requests are bounded, and each connection can tell in which phase
   it is, so that `Connections` can end those that take too long.
 - A request to upgrade to a protocol that is not spoken here is an ordinary request with a body.
+- A connection that ends with an answer is not closed while the peer still sends: the system would
+  destroy the answer before it is read.
 """
 
 from __future__ import annotations
@@ -16,13 +18,15 @@ from __future__ import annotations
 import asyncio
 import random
 import sys
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, cast
 
 import h11
 import orjson
-from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
+from uvicorn.protocols.http.flow_control import CLOSE_HEADER, HIGH_WATER_LIMIT
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
 
 from zibaldone.errors import BadRequest, HeadersTooLarge, ShuttingDown, UrlTooLong, ZibaldoneError
 from zibaldone.limits import HEAD_BYTES_MAX, KIB, PIPELINED_MAX, URL_BYTES_MAX
@@ -46,9 +50,16 @@ _MUCH_BYTES = 64 * KIB
 class JoiningTransport:
     """A transport that writes at once what is written to it in one step of the event loop."""
 
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        loop: asyncio.AbstractEventLoop,
+        lingers: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`lingers`: whether the connection outlives a `close`; it is asked at each."""
         self._transport = transport
         self._call_soon = loop.call_soon
+        self._lingers = lingers
         self._waiting: list[bytes] = []
         self._is_ended = False
         self.is_resting = False
@@ -70,7 +81,8 @@ class JoiningTransport:
 
     def close(self) -> None:
         self._flush()
-        self._transport.close()
+        if not self._lingers():
+            self._transport.close()
 
     def write_eof(self) -> None:
         self._flush()
@@ -95,6 +107,7 @@ class Connection(asyncio.Protocol):
     flow: Any
     cycle: Any
     client: tuple[str, int] | None
+    server_state: ServerState
 
     address = ""
     is_refused = False
@@ -111,7 +124,7 @@ class Connection(asyncio.Protocol):
     """When the phase that was last seen was first seen."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        joining = JoiningTransport(cast("asyncio.Transport", transport), self.loop)
+        joining = JoiningTransport(cast("asyncio.Transport", transport), self.loop, self._lingers)
         super().connection_made(cast("asyncio.Transport", joining))
         self.address = self.client[0] if self.client else ""
         self.registry.enter(self)
@@ -194,16 +207,35 @@ class Connection(asyncio.Protocol):
                 self.transport.close()
                 return
         self.transport.write(_answer(error))
-        # Closing while the peer still sends would destroy the answer before it is read.
-        self.transport.write_eof()
+        self._discard_rest()
 
-    def discard_rest(self) -> None:
-        """The answer did not wait for a body of unknown length: nobody wants the rest.
-
-        To parse it, chunk by chunk, could take long, so the connection ends with the answer.
-        """
+    def _discard_rest(self) -> None:
+        """The last answer is written. Read on: a peer that cannot send does not come to read it."""
         self.is_refused = True
         self.transport.write_eof()
+        self.flow.resume_reading()
+
+    def _lingers(self) -> bool:
+        """Whether to discard for a while, instead of closing, because the peer still sends."""
+        if self.is_refused or not self.is_body_open():
+            return False
+        self._discard_rest()
+        return True
+
+    def is_body_open(self) -> bool:
+        raise NotImplementedError
+
+    def announce_end(self) -> None:
+        """Let an answer that does not wait for a body of unknown length be the last one.
+
+        Nobody wants the rest of the body, and to parse it, chunk by chunk, could take long. The
+        answer says so: a client that knows sends its next request on another connection.
+        """
+        if self.cycle is not None and _is_chunked(self.cycle.scope["headers"]):
+            headers = self.server_state.default_headers
+            self.cycle.default_headers = (
+                [*headers, CLOSE_HEADER] if self.is_body_open() else headers
+            )
 
     def abort(self) -> None:
         """Close without waiting for the peer."""
@@ -227,6 +259,7 @@ class Connection(asyncio.Protocol):
             case Phase.HEAD | Phase.BODY:
                 self.refuse(ShuttingDown("The server is shutting down; try again later."))
             case _:
+                self.is_refused = True  # answered before: the end does not wait for the rest
                 self.transport.close()
 
     def drop_pipelined(self) -> None:
@@ -266,6 +299,9 @@ class HttpToolsConnection(Connection, HttpToolsProtocol):
         if self.body_is_open:
             return Phase.DISCARDING
         return Phase.HEAD if self.head_is_open else Phase.IDLE
+
+    def is_body_open(self) -> bool:
+        return self.body_is_open
 
     def last_cycle(self) -> Any:
         return self._active
@@ -362,6 +398,7 @@ class HttpToolsConnection(Connection, HttpToolsProtocol):
         self.body_is_open = True
         self._unparsed_bytes = self.body_bytes = 0
         super().on_headers_complete()
+        self.announce_end()
         if not self.pipeline:
             self._active = self.cycle
 
@@ -396,6 +433,7 @@ class HttpToolsConnection(Connection, HttpToolsProtocol):
             return  # comes again, without
         self._hand_over_body()
         self.body_is_open = False
+        self.announce_end()
         cycle = self.cycle
         if not cycle.response_complete:
             cycle.more_body = False
@@ -406,12 +444,10 @@ class HttpToolsConnection(Connection, HttpToolsProtocol):
     def on_response_complete(self) -> None:
         Connection.on_response_complete(self)
         self.server_state.total_requests += 1
-        if self.transport.is_closing():
+        if self.transport.is_closing() or self.is_refused:
             return
         if self.is_last and not self.pipeline:
             self.transport.close()
-        elif self.body_is_open and not self.pipeline and _is_chunked(self.headers):
-            self.discard_rest()
         elif self.flow.write_paused:
             self.flow.pause_reading()
         else:
@@ -451,19 +487,21 @@ class H11Connection(Connection, H11Protocol):
     def phase(self) -> Phase:
         if self.is_refused:
             return Phase.DISCARDING
-        is_body_open = self.conn.their_state is h11.SEND_BODY
         if self.active_cycle() is not None:
-            return Phase.BODY if is_body_open else Phase.RUNNING
-        if is_body_open:
+            return Phase.BODY if self.is_body_open() else Phase.RUNNING
+        if self.is_body_open():
             return Phase.DISCARDING
         is_head_open = self.conn.their_state is h11.IDLE and self.conn.trailing_data[0]
         return Phase.HEAD if is_head_open else Phase.IDLE
+
+    def is_body_open(self) -> bool:
+        return self.conn.their_state is h11.SEND_BODY
 
     def data_received(self, data: bytes) -> None:
         self.rest_after(data)
         if self.is_refused:
             return
-        if self.conn.their_state is h11.SEND_BODY:
+        if self.is_body_open():
             self.body_bytes += len(data)
         else:
             self.body_bytes = 0
@@ -472,12 +510,15 @@ class H11Connection(Connection, H11Protocol):
                 return
         super().data_received(data)
 
+    def handle_events(self) -> None:
+        super().handle_events()
+        self.announce_end()
+
     def on_response_complete(self) -> None:
         Connection.on_response_complete(self)
+        if self.is_refused:
+            return
         H11Protocol.on_response_complete(self)
-        is_open = self.conn.their_state is h11.SEND_BODY
-        if is_open and not self.transport.is_closing() and _is_chunked(self.headers):
-            self.discard_rest()
         if self.is_last and not self.transport.is_closing():
             self.transport.close()
 

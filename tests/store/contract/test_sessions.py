@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -12,6 +13,7 @@ import pytest
 from tests.store.backends import Backend
 from tests.store.kept import EVERYTHING, Kept
 from zibaldone.access.principal import Tenant
+from zibaldone.limits import Limits
 from zibaldone.model.consult import (
     Message,
     SentFile,
@@ -220,6 +222,27 @@ def test_spending_adds_up_by_day(kept: Kept) -> None:
     assert kept.read(lambda r: r.sessions.spent("k1", DAY)) == Spent(15, 0.75)
     assert kept.read(lambda r: r.sessions.spent("k1", DAY + 1)) == Spent(1, 0.0)
     assert kept.read(lambda r: r.sessions.spent("k1", DAY + 2)) == Spent()
+
+
+def test_no_turn_is_lost_between_two_that_opened_the_store(kept: Kept, backend: Backend) -> None:
+    """The second waits, and then reads what the first wrote."""
+    fill(kept, turns=0)
+    other = backend.open(Limits())
+
+    def count_up(writer: Writer) -> int:
+        before = writer.sessions.get(KEY)
+        assert before is not None
+        writer.sessions.put(replace(before, turns=before.turns + 1))
+        return before.turns
+
+    async def both() -> list[int]:
+        stores = [kept.store, other] * 20
+        return await asyncio.gather(*(store.write(EVERYTHING, count_up) for store in stores))
+
+    try:
+        assert sorted(asyncio.run(both())) == list(range(40))
+    finally:
+        other.close()
 
 
 def test_one_holder_at_a_time(kept: Kept) -> None:

@@ -191,6 +191,26 @@ def test_while_the_primary_is_down_reads_go_on(pair: ReplicatedPostgres, kept: K
     assert kept.read(lambda reader: reader.documents.get("primary/b")) is not None
 
 
+def test_while_the_primary_is_down_a_replica_that_lags_is_not_read(
+    pair: ReplicatedPostgres, kept: Kept, other: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was acknowledged, so nobody is told that it is not there."""
+    monkeypatch.setattr("zibaldone.store.postgres.replica._REST_SECONDS_MAX", 0.0)
+    pair.standby.execute("SELECT pg_wal_replay_pause()")
+    try:
+        other.create("ahead/a", "a numbat")
+        assert kept.read(reads_of("ahead/a", "numbat")) == (True, True, True)
+        pair.primary.pause()
+        try:
+            with pytest.raises(StorageUnavailable):
+                kept.read(reads_of("ahead/a", "numbat"))
+        finally:
+            pair.primary.resume()
+    finally:
+        pair.standby.execute("SELECT pg_wal_replay_resume()")
+    wait_for(lambda: is_on_replica(kept))
+
+
 def test_a_replica_that_does_not_answer_is_given_up(pair: ReplicatedPostgres, kept: Kept) -> None:
     assert is_on_replica(kept)
     pair.standby.freeze()

@@ -106,6 +106,15 @@ def test_what_another_process_queues_is_heard(two: tuple[PostgresStore, Postgres
             await heard.quiet()
             await two[1].write(Tenant(), lambda writer: writer.queue.retry(job_id))
             await heard.next()
+            await heard.quiet()
+            leases = await two[1].upkeep(
+                lambda upkeep: upkeep.queue.lease(
+                    "kind", limit=1, now_us=2, until_us=9, owner="stops soon"
+                )
+            )
+            await heard.quiet()
+            await two[1].upkeep(lambda upkeep: upkeep.queue.release(leases, now_us=3))
+            await heard.next()
 
     asyncio.run(run())
 

@@ -87,6 +87,12 @@ def test_as_of_knows_nothing_later(memory: Mcp) -> None:
     assert [fact["invalid_at"] for fact in facts["facts"]] == [None]
 
 
+def test_as_of_hides_what_was_said_next(memory: Mcp) -> None:
+    """Words beside a hit are looked at, too, in one talk: those before it only."""
+    asked = {"query": "Who took four hours?", "group": "talk", "as_of": "2026-03-01T10:00:07Z"}
+    assert {line["uuid"] for line in memory.call("recall", **asked)["lines"]} == {"t0", "t1"}
+
+
 def test_facts_in_the_shape_of_graphiti(memory: Mcp) -> None:
     facts = memory.call("search_memory_facts", query="Where does Bob live", group_ids=["talk"])
     assert facts["message"] == "Facts retrieved successfully"
