@@ -213,27 +213,33 @@ def _scored(point: Any) -> Scored:
 
 def _bounding(seconds_max: float) -> Callable[[Any], None]:
     """For its HTTP client, which waits so long for each piece of an answer, and reads all of it."""
-    httpx = extras.require("qdrant", "httpx")
 
-    class Bounded(httpx.SyncByteStream):  # type: ignore[misc,name-defined]
-        def __init__(self, stream: Any) -> None:
-            self._stream = stream
-
-        def __iter__(self) -> Iterator[bytes]:
-            size, until_s = 0, time.monotonic() + seconds_max
-            for piece in self._stream:
-                size += len(piece)
-                if size > QDRANT_ANSWER_BYTES_MAX:
-                    raise httpx.ReadError("its answer is too large")
-                if time.monotonic() > until_s:
-                    raise httpx.ReadTimeout("its answer takes too long")
-                yield piece
-
-        def close(self) -> None:
-            self._stream.close()
+    def pieces(stream: Any) -> Iterator[bytes]:
+        size, until_s = 0, time.monotonic() + seconds_max
+        for piece in stream:
+            size += len(piece)
+            if size > QDRANT_ANSWER_BYTES_MAX:
+                raise ValueError("its answer is too large")
+            if time.monotonic() > until_s:
+                raise TimeoutError("its answer takes too long")
+            yield piece
 
     def bound(response: Any) -> None:
         response.headers.pop("content-encoding", None)  # unpacked, a small answer could be huge
-        response.stream = Bounded(response.stream)
+        stream = response.stream
+
+        class Bounded(type(stream)):  # type: ignore[misc]
+            """Of the class that the client expects, which belongs to a library of its own."""
+
+            def __init__(self) -> None:
+                pass
+
+            def __iter__(self) -> Iterator[bytes]:
+                return pieces(stream)
+
+            def close(self) -> None:
+                stream.close()
+
+        response.stream = Bounded()
 
     return bound
