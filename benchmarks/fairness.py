@@ -4,8 +4,8 @@
 
 Key B reads, searches and writes a little, one request at a time. Its p95 is measured alone, and
 while key A, from a process of its own, keeps many connections busy with one kind of heavy work:
-searches by the start of a word over a large index, uploads of 10 MB, conversions of web pages, a
-flood of requests that are refused at once.
+searches by the start of a word over a large index, uploads of 10 MB and reading them, conversions of
+web pages, a flood of requests that are refused at once.
 
 `--data` keeps the store for the next run; making it takes some minutes.
 """
@@ -86,6 +86,7 @@ def _attacks(pages: Path) -> Iterator[tuple[str, int, Callable[[int], Asked]]]:
     body = _text(random.Random(2), 10_000_000)
     large = [_posted("/documents", path=f"large/{n}", content=body, upsert=True) for n in range(6)]
     yield "6 uploads of 10 MB", 6, lambda number: large[number % 6]
+    yield "8 reads of 10 MB", 8, lambda number: Asked("GET", f"/documents/large/{number % 6}")
     page = str(pages / "slow.html")
     yield (
         "6 conversions",

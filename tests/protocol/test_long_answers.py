@@ -8,10 +8,14 @@ from typing import Any
 import orjson
 import pytest
 
+from zibaldone.access.presence import Presence
 from zibaldone.errors import ResponseTooLarge
 from zibaldone.limits import ANSWER_BYTES_MAX, LONG_ANSWER_BYTES
+from zibaldone.protocol import long_answers
 from zibaldone.protocol.jsonrpc import dumps, escape_line_ends
 from zibaldone.protocol.long_answers import dumps_long, escape_long_line, quoted, quoted_json
+
+KEY = "key"
 
 _TEXTS = [
     "",
@@ -34,14 +38,14 @@ class TestTexts:
             "items": {"items": [{"content": text, "n": 1}, {"error": {"code": "X"}}], "count": 2},
             "mixed": {"docs": [{"body": text}, "x", 1], "missing": ["y"], "note": text},
         }
-        assert asyncio.run(dumps_long(shapes[shape])) == dumps(shapes[shape])
+        assert asyncio.run(dumps_long(shapes[shape], KEY)) == dumps(shapes[shape])
 
     def test_one_text(self, text: str) -> None:
-        assert dumps({"text": asyncio.run(quoted(text))}) == dumps({"text": text})
+        assert dumps({"text": asyncio.run(quoted(text, KEY))}) == dumps({"text": text})
 
     def test_json_within_json(self, text: str) -> None:
         inner = dumps({"content": text})
-        assert dumps(asyncio.run(quoted_json(inner, 0))) == dumps(inner.decode())
+        assert dumps(asyncio.run(quoted_json(inner, 0, KEY))) == dumps(inner.decode())
 
     def test_a_line(self, text: str) -> None:
         line = dumps({"content": text})
@@ -54,7 +58,7 @@ class TestTexts:
 def test_others_run_between_the_pieces() -> None:
     async def run() -> int:
         turns = 0
-        making = asyncio.create_task(dumps_long({"content": "x" * (8 * LONG_ANSWER_BYTES)}))
+        making = asyncio.create_task(dumps_long({"content": "x" * (8 * LONG_ANSWER_BYTES)}, KEY))
         while not making.done():
             turns += 1
             await asyncio.sleep(0)
@@ -63,12 +67,33 @@ def test_others_run_between_the_pieces() -> None:
     assert asyncio.run(run()) >= 8
 
 
+@pytest.mark.parametrize("has_others", [False, True])
+def test_they_pause_while_others_are_about(
+    monkeypatch: pytest.MonkeyPatch, has_others: bool
+) -> None:
+    """One such answer after another would leave them only what is between the pieces."""
+    callers = Presence()
+    callers.note("another" if has_others else KEY)
+    monkeypatch.setattr(long_answers, "CALLERS", callers)
+    paused_s = 0.0
+    sleep = asyncio.sleep
+
+    async def noted(seconds: float) -> None:
+        nonlocal paused_s
+        paused_s += seconds
+        await sleep(seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", noted)
+    asyncio.run(dumps_long({"content": "x" * (8 * LONG_ANSWER_BYTES)}, KEY))
+    assert (paused_s > 0.01) == has_others
+
+
 def test_too_much_is_refused() -> None:
     """Before all of it is made."""
     controls = "\x01" * (ANSWER_BYTES_MAX // 6 + 1)
     with pytest.raises(ResponseTooLarge, match="in parts"):
-        asyncio.run(dumps_long({"content": controls}))
+        asyncio.run(dumps_long({"content": controls}, KEY))
     inner = dumps({"content": "\x01" * (ANSWER_BYTES_MAX // 12)})
-    asyncio.run(quoted_json(inner, 0))
+    asyncio.run(quoted_json(inner, 0, KEY))
     with pytest.raises(ResponseTooLarge):
-        asyncio.run(quoted_json(inner, len(inner)))
+        asyncio.run(quoted_json(inner, len(inner), KEY))

@@ -1,30 +1,62 @@
 """Answers of megabytes, made piece by piece.
 
 To escape a text of ten megabytes takes a tenth of a second, over MCP twice, and nobody else is
-served meanwhile. So it is done in pieces, and after each the event loop turns to others.
+served meanwhile. So it is done in pieces, and after each the event loop turns to others. While
+others are about, it also pauses: a caller who asks for one such answer after another would leave
+them only what is between the pieces.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import orjson
 
+from zibaldone.access.presence import CALLERS
 from zibaldone.errors import ResponseTooLarge
-from zibaldone.limits import ANSWER_BYTES_MAX, LONG_ANSWER_BYTES
+from zibaldone.limits import ANSWER_BYTES_MAX, LONG_ANSWER_BYTES, MIB
 from zibaldone.protocol.jsonrpc import dumps, escape_line_ends
 
 _PIECE_CHARS = LONG_ANSWER_BYTES // 4
 """A character takes up to six bytes."""
 
+_WORK_SECONDS = 0.002 / MIB
+_PAUSE_SECONDS = 0.004 / MIB
+"""For a byte: what an answer costs until it is sent, and how long none is made after it while
+others are about."""
 
-async def dumps_long(answer: Mapping[str, Any]) -> bytes:
-    """The same bytes as `dumps`; RESPONSE_TOO_LARGE if they are too many to be sent."""
+
+class _Pauses:
+    """Of all long answers together, in this process."""
+
+    def __init__(self) -> None:
+        self._free_at_s = 0.0
+
+    async def after(self, size_bytes: int, share: str) -> None:
+        """Let others run after a piece of that size."""
+        pause_s = 0.0
+        if CALLERS.has_others(share):
+            now_s = time.monotonic()
+            start_s = max(now_s, self._free_at_s) + size_bytes * _PAUSE_SECONDS
+            self._free_at_s = start_s + size_bytes * _WORK_SECONDS
+            pause_s = start_s - now_s
+        await asyncio.sleep(pause_s)
+
+
+_PAUSES = _Pauses()
+
+
+async def dumps_long(answer: Mapping[str, Any], share: str) -> bytes:
+    """The same bytes as `dumps`; RESPONSE_TOO_LARGE if they are too many to be sent.
+
+    `share`: who is answered.
+    """
     if not any(map(_may_be_long, answer.values())):
         return dumps(answer)
-    text = dumps({name: await _prepared(value) for name, value in answer.items()})
+    text = dumps({name: await _prepared(value, share) for name, value in answer.items()})
     _require_sendable(len(text))
     return text
 
@@ -36,31 +68,31 @@ def _may_be_long(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
 
 
-async def _prepared(value: Any) -> Any:
+async def _prepared(value: Any, share: str) -> Any:
     """With JSON in the place of long texts: they stand in an answer, or in an item of a list."""
     if not isinstance(value, list):
-        return await quoted(value)
+        return await quoted(value, share)
     return [
-        {name: await quoted(part) for name, part in item.items()}
+        {name: await quoted(part, share) for name, part in item.items()}
         if isinstance(item, dict)
         else item
         for item in value
     ]
 
 
-async def quoted(value: Any) -> Any:
+async def quoted(value: Any, share: str) -> Any:
     """A long text as JSON; anything else as it is."""
     if not isinstance(value, str) or len(value) <= _PIECE_CHARS:
         return value
     pieces = [b'"']
     for start in range(0, len(value), _PIECE_CHARS):
         pieces.append(orjson.dumps(value[start : start + _PIECE_CHARS])[1:-1])
-        await asyncio.sleep(0)
+        await _PAUSES.after(len(pieces[-1]), share)
     pieces.append(b'"')
     return orjson.Fragment(b"".join(pieces))
 
 
-async def quoted_json(text: bytes, others_bytes: int) -> orjson.Fragment:
+async def quoted_json(text: bytes, others_bytes: int, share: str) -> orjson.Fragment:
     """JSON as a text within JSON; `others_bytes` are sent beside it."""
     pieces = [b'"']
     size_bytes = others_bytes
@@ -68,7 +100,7 @@ async def quoted_json(text: bytes, others_bytes: int) -> orjson.Fragment:
         pieces.append(orjson.dumps(part.decode())[1:-1])
         size_bytes += len(pieces[-1])
         _require_sendable(size_bytes)
-        await asyncio.sleep(0)
+        await _PAUSES.after(len(pieces[-1]), share)
     pieces.append(b'"')
     return orjson.Fragment(b"".join(pieces))
 

@@ -93,7 +93,7 @@ class Resources:
         content = {
             "uri": uri_of(document["document_id"]),
             "mimeType": document["mime"],
-            "text": await quoted(document["content"]),
+            "text": await quoted(document["content"], call.principal.key_id),
         }
         return {"contents": [content]}
 

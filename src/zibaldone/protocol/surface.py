@@ -155,7 +155,7 @@ class Surface:
                 return tasks.created(await start_job(tool, call, arguments), call.runtime)
             answer = await call_tool(tool, call, arguments)
             if tool.is_long:
-                return await _long_content(answer, version)
+                return await _long_content(answer, version, call.principal.key_id)
             return _content(answer, version, is_error=False)
         except ZibaldoneError as error:
             described = error.as_dict()
@@ -226,11 +226,13 @@ def _content(answer: Mapping[str, Any], version: Version, *, is_error: bool) -> 
     return _result(text, text.decode(), version, is_error=is_error)
 
 
-async def _long_content(answer: Mapping[str, Any], version: Version) -> dict[str, Any]:
-    text = await dumps_long(answer)
+async def _long_content(answer: Mapping[str, Any], version: Version, share: str) -> dict[str, Any]:
+    text = await dumps_long(answer, share)
     if len(text) <= LONG_ANSWER_BYTES:
         return _result(text, text.decode(), version, is_error=False)
-    quoted = await quoted_json(text, others_bytes=len(text) if version.structured else 0)
+    quoted = await quoted_json(
+        text, others_bytes=len(text) if version.structured else 0, share=share
+    )
     return _result(text, quoted, version, is_error=False)
 
 

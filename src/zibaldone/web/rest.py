@@ -125,7 +125,8 @@ class Rest:
         answer = await call_tool(tool, call, arguments, from_text=route.is_text)
         status = route.status if answer.get("status") == "created" else 200
         if tool.is_long:
-            await send_body(scope, send, status, await dumps_long(answer), (JSON_TYPE,))
+            body = await dumps_long(answer, principal.key_id)
+            await send_body(scope, send, status, body, (JSON_TYPE,))
         else:
             await send_json(scope, send, status, answer)
 
