@@ -14,7 +14,7 @@ from tests.store.large_index import AWAY, Index, large_index
 from zibaldone.limits import Limits
 from zibaldone.model.query import Filter
 from zibaldone.store.open import DATABASE_NAME
-from zibaldone.store.sqlite import lexical
+from zibaldone.store.sqlite import lexical, vectors
 from zibaldone.text.query import parse_query
 
 
@@ -52,25 +52,58 @@ def test_the_hits_and_scores_are_the_same(
     assert index.found(words, wanted, limit=3, offset=2) == found[2:5]
 
 
-def test_what_others_wrote_is_not_ranked(
-    folder: Path, index: Index, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Measured in steps of SQLite's virtual machine, not in time."""
-    raw = apsw.Connection(str(folder / DATABASE_NAME), flags=apsw.SQLITE_OPEN_READONLY)
-    steps = 0
+class Steps:
+    """Counts what is done on a connection: steps of SQLite's virtual machine, not time."""
 
-    def count() -> bool:
-        nonlocal steps
-        steps += 1
+    def __init__(self, folder: Path) -> None:
+        path = str(folder / DATABASE_NAME)
+        self.raw = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+        self.raw.set_progress_handler(self._count, 10)
+        self._steps = 0
+
+    def _count(self) -> bool:
+        self._steps += 1
         return False
 
-    raw.set_progress_handler(count, 10)
+    def since(self) -> int:
+        """How many tens there were since it was asked last."""
+        steps, self._steps = self._steps, 0
+        return steps
+
+
+@pytest.fixture
+def steps(folder: Path, index: Index) -> Iterator[Steps]:
+    made = Steps(folder)
+    yield made
+    made.raw.close()
+
+
+def test_what_others_wrote_is_not_ranked(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
     needed = []
     for few in (10, 1_000):
         monkeypatch.setattr(lexical, "_MATCHING_FEW", few)
-        steps = 0
-        searched = lexical.Lexical(raw, AWAY, Limits())
+        searched = lexical.Lexical(steps.raw, AWAY, Limits())
+        steps.since()
         assert len(searched.search(parse_query("oak elm"), limit=10)) == 1
-        needed.append(steps)
-    raw.close()
+        needed.append(steps.since())
     assert 3 * needed[0] < needed[1], needed
+
+
+def test_what_others_tagged_is_not_walked(index: Index, steps: Steps) -> None:
+    for number in range(300):
+        index.small.create(f"tagged/{number}", "", tags=("work", f"n{number}"))
+    own = index.small.create("tagged", "", AWAY, tags=("work", "n1"))
+    index.small.create("other", "", AWAY, tags=("n1",))
+    searched = vectors.Vectors(steps.raw, AWAY, vectors.VectorMemory())
+    needed = []
+    for tag in ("n7", "work"):  # of one document, and of three hundred
+        steps.since()
+        assert searched.passing([], Filter(tags_any=(tag,))) == set()
+        needed.append(steps.since())
+    assert needed[1] < 3 * needed[0] + 10, needed
+    keys = searched.passing(
+        [key for (key,) in steps.raw.execute("SELECT chunk_key FROM chunks")],
+        Filter(tags_all=("work", "n1")),
+    )
+    of = "SELECT chunk_key FROM chunks WHERE document_key = ?"
+    assert keys == {key for (key,) in steps.raw.execute(of, (own.storage_key,))}

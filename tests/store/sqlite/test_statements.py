@@ -77,6 +77,7 @@ WITHOUT_NAMESPACE = {
     "vectors.vectors_page": BY_MEMORY,
     "vectors.some_vectors": BY_MEMORY,
     "vectors.tagged": BY_MEMORY,
+    "vectors.tags_given": "only a number is read",
     "usage.all": OPERATORS,
     "api_keys.all": OPERATORS,
     "api_keys.revoke": OPERATORS,

@@ -59,6 +59,29 @@ SELECT document_key FROM document_tags
 WHERE tag IN (SELECT value FROM json_each(:tags))
 GROUP BY document_key HAVING count(*) >= :least;
 
+-- name: tagged_own
+-- Those of the tenant's documents, by walking the paths and the tags of each.
+-- The + keeps SQLite from looking up each document in every tag.
+SELECT d.document_key FROM documents d
+CROSS JOIN document_tags g USING (document_key)
+WHERE d.deleted_at_us IS NULL AND d.namespace = :namespace
+  AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
+  AND +g.tag IN (SELECT value FROM json_each(:tags))
+GROUP BY d.document_key HAVING count(*) >= :least;
+
+-- name: own_documents
+-- How many documents the tenant can see, counted up to a limit.
+SELECT count(*) FROM (
+  SELECT 1 FROM documents d
+  WHERE d.deleted_at_us IS NULL AND d.namespace = :namespace
+    AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
+  LIMIT :limit);
+
+-- name: tags_given
+-- How often these tags are given, counted up to a limit.
+SELECT count(*) FROM (
+  SELECT 1 FROM document_tags WHERE tag IN (SELECT value FROM json_each(:tags)) LIMIT :limit);
+
 -- name: identified
 -- The tenant's documents by their ids.
 SELECT DISTINCT d.document_key FROM json_each(:document_ids) i
