@@ -67,6 +67,8 @@ def test_a_key_that_holds_nothing_finds_room_for_a_body_that_is_not_large() -> N
         await asyncio.sleep(0)
         assert not second.done()
         assert not large.done()
+        await asyncio.wait_for(memory.reserve("d", 1), 5)  # though others wait already
+        memory.release("d", 1)
         memory.release("b", BODY_EXTRA_BYTES_MAX)
         await second
         memory.release("b", 1)

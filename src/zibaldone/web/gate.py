@@ -233,9 +233,11 @@ class Memory:
         self._grant()
 
     def _has_room(self, key_id: str, size_bytes: int) -> bool:
-        is_extra = not self._by_key[key_id] and size_bytes <= BODY_EXTRA_BYTES_MAX
-        has_room = is_extra or self._all + size_bytes <= self._all_max
+        has_room = self._is_extra(key_id, size_bytes) or self._all + size_bytes <= self._all_max
         return has_room and self._is_in_share(key_id, size_bytes)
+
+    def _is_extra(self, key_id: str, size_bytes: int) -> bool:
+        return key_id not in self._by_key and size_bytes <= BODY_EXTRA_BYTES_MAX
 
     def _is_in_share(self, key_id: str, size_bytes: int) -> bool:
         return self._by_key[key_id] + size_bytes <= self._per_key_max
@@ -249,8 +251,9 @@ class Memory:
 
         Nobody passes by one for whom only the room of all is too small: where many small ones come
         and go, there would never be enough for a large one. Who waits for others of its own key is
-        passed by.
+        passed by. The first body of a key, if it is not large, needs no room and passes by all.
         """
+        is_full = False
         for key_id in tuple(self._waiting):
             waiting = self._waiting[key_id]
             while waiting and waiting[0][1].done():  # gave up, and will say so when it runs
@@ -261,8 +264,9 @@ class Memory:
             size_bytes, granted = waiting[0]
             if not self._is_in_share(key_id, size_bytes):
                 continue
-            if not self._has_room(key_id, size_bytes):
-                return
+            is_full = is_full or not self._has_room(key_id, size_bytes)
+            if is_full and not self._is_extra(key_id, size_bytes):
+                continue
             self._take(key_id, size_bytes)
             waiting.popleft()
             granted.set_result(None)
