@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from zibaldone.access.presence import Presence
 from zibaldone.access.principal import Principal
 from zibaldone.errors import PayloadTooLarge, TooManyRequests
 from zibaldone.limits import BODY_EXTRA_BYTES_MAX, UNCOUNTED_BYTES_MAX, Limits
@@ -166,3 +167,22 @@ def test_a_long_body_that_is_not_let_in_keeps_nothing() -> None:
         gate.leave(await admit(gate, size))
 
     asyncio.run(run())
+
+
+def test_whoever_sends_a_request_is_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also who only begins a session or lists the tools: long work of others makes way for them."""
+    callers = Presence()
+    monkeypatch.setattr("zibaldone.web.gate.CALLERS", callers)
+
+    async def receive() -> dict[str, Any]:
+        raise AssertionError("a GET has no body")
+
+    async def run() -> None:
+        gate = Gate(Limits())
+        scope = {"type": "http", "method": "GET", "headers": []}
+        gate.leave(await gate.admit(Principal("b"), scope, receive))
+
+    assert not callers.has_others("a")
+    asyncio.run(run())
+    assert callers.has_others("a")
+    assert not callers.has_others("b")

@@ -29,4 +29,4 @@ class Presence:
 
 
 CALLERS = Presence()
-"""Of tools, in this process."""
+"""Of requests with a key and of tools, in this process: who only connects is kept waiting too."""

@@ -13,6 +13,7 @@ import time
 from collections import Counter, deque
 from dataclasses import dataclass
 
+from zibaldone.access.presence import CALLERS
 from zibaldone.access.principal import Principal
 from zibaldone.access.turns import TaskTurns, Turns
 from zibaldone.errors import TooManyRequests
@@ -77,6 +78,7 @@ class Gate:
         key_id = principal.key_id
         scope[KEY_ID_KEY] = key_id
         self._rate.count(key_id)
+        CALLERS.note(key_id)
         admission = Admission(key_id)
         if scope["method"] not in _BODILESS:
             began_s = time.monotonic()
