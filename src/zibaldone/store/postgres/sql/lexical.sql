@@ -78,7 +78,8 @@ WHERE t.namespace = %(namespace)s AND t.chunk_key = ANY(%(chunk_keys)s::bigint[]
 -- Which of these chunks match and are visible.
 SELECT t.chunk_key
 FROM zibaldone.chunk_terms t JOIN zibaldone.chunks c USING (chunk_key)
-JOIN zibaldone.documents d USING (document_key)
+CROSS JOIN LATERAL (
+    SELECT * FROM zibaldone.documents WHERE document_key = c.document_key OFFSET 0) d
 WHERE t.chunk_key = ANY(%(chunk_keys)s::bigint[]) AND t.terms @@ %(demand)s::tsquery
   AND d.namespace = %(namespace)s AND d.deleted_at_us IS NULL
   AND d.document_id >= %(start)s AND (%(end)s::text IS NULL OR d.document_id < %(end)s);
