@@ -20,6 +20,10 @@ PLANNED_ANEW = settings_statement({"plan_cache_mode": "force_custom_plan", "jit"
 running them."""
 
 
+_LOOKED_UP_MAX = 1_000
+"""Chunks that are looked up one by one, which takes some 10 µs each."""
+
+
 def filter_values(tenant: Tenant, wanted: Filter) -> dict[str, Any] | None:
     """Values for every condition; None when nothing can match."""
     bounds = visible_range(tenant, wanted.prefix)
@@ -87,8 +91,9 @@ def eligible_chunks(
 ) -> set[int]:
     """Those of these chunks that pass."""
     transaction.defer(*PLANNED_ANEW)
+    statement = "chunks_looked_up" if len(chunk_keys) <= _LOOKED_UP_MAX else "chunks"
     selected = transaction.execute(
-        with_filter(_SQL["chunks"], values), {**values, "chunk_keys": chunk_keys}
+        with_filter(_SQL[statement], values), {**values, "chunk_keys": chunk_keys}
     )
     return {row[0] for row in selected}
 
