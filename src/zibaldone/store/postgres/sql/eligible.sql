@@ -63,8 +63,8 @@ JOIN zibaldone.chunks c USING (document_key)
 WHERE c.namespace = %(namespace)s AND c.chunk_key = ANY(%(chunk_keys)s::bigint[]);
 
 -- name: chunks_looked_up
--- The same for few chunks: whether each one passes. What it costs depends on them alone, not on what
--- the planner thinks of the namespace. What follows the mark is replaced by `document`.
+-- The same for few chunks: whether each one passes.
+-- What it costs depends on them alone, not on what the planner thinks of the namespace. What follows the mark is replaced by `document`.
 SELECT o.chunk_key FROM zibaldone.chunks o
 WHERE o.namespace = %(namespace)s AND o.chunk_key = ANY(%(chunk_keys)s::bigint[])
   AND EXISTS (/*eligible*/SELECT o.document_key);

@@ -38,6 +38,17 @@ FROM (
     ) listed
 ) counted;
 
+-- name: own
+-- The chunks in a range of paths, up to a limit. OFFSET 0: they are looked up document by document.
+SELECT c.chunk_key
+FROM (SELECT document_key FROM zibaldone.documents
+      WHERE namespace = %(namespace)s AND deleted_at_us IS NULL
+        AND document_id >= %(start)s AND document_id < %(end)s
+      LIMIT %(limit)s) d
+CROSS JOIN LATERAL (
+    SELECT chunk_key FROM zibaldone.chunks WHERE document_key = d.document_key OFFSET 0) c
+LIMIT %(limit)s;
+
 -- name: present
 -- How many of these chunks are still there.
 SELECT count(*) FROM zibaldone.chunk_terms
