@@ -11,6 +11,7 @@ from tests.store.backends import Postgres
 from tests.store.contract.test_large_index import QUERIES, every_query
 from tests.store.kept import EVERYTHING
 from tests.store.large_index import Index, large_index
+from tests.store.postgres.keywords import post_all
 from zibaldone.access.principal import Tenant
 from zibaldone.model.query import Filter
 from zibaldone.store.port import Reader
@@ -24,6 +25,7 @@ OWN = Tenant(prefix="low/1")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
     backend = Postgres(tmp_path_factory.mktemp("small_folders") / "data")
     with large_index(backend) as filled:
+        post_all(filled.small.store)
         yield filled
     backend.close()
 
@@ -74,8 +76,16 @@ def test_what_others_wrote_is_not_read(index: Index, monkeypatch: pytest.MonkeyP
     assert postings_read(OWN) == 0
 
 
+def test_no_helper_is_started_for_a_caller(index: Index) -> None:
+    def helpers(reader: Reader) -> str:
+        transaction: Any = reader.lexical._transaction  # type: ignore[attr-defined]
+        return str(transaction.value("SHOW max_parallel_workers_per_gather"))
+
+    assert index.small.read(helpers) == "0"
+
+
 _READ = """
 SELECT coalesce(sum(idx_tup_fetch), 0) + coalesce(sum(seq_tup_read), 0)
-FROM pg_stat_xact_user_tables WHERE schemaname = 'zibaldone' AND relname IN ('postings', 'unposted')
+FROM pg_stat_xact_user_tables WHERE schemaname = 'zibaldone' AND relname = 'postings'
 """
-"""Rows of other chunks' terms that the connection has read and not told of yet."""
+"""Rows of postings that the connection has read and not told of yet."""

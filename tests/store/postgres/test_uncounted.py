@@ -17,7 +17,7 @@ from zibaldone.store.port import Reader, Writer
 from zibaldone.text.query import parse_query
 
 GROWN = Tenant(namespace="grown")
-DOCUMENTS = 600
+DOCUMENTS = 400
 HITS = 20
 
 _READ = """
