@@ -29,6 +29,9 @@ def filter_values(tenant: Tenant, wanted: Filter) -> dict[str, Any] | None:
     bounds = visible_range(tenant, wanted.prefix)
     if bounds is None:
         return None
+    tags_any, tags_all = _listed(wanted.tags_any), _listed(wanted.tags_all or None)
+    if tags_all is not None and len(tags_all) == 1 and tags_any is None:
+        tags_any, tags_all = tags_all, None  # the same, and easier to plan
     return {
         "namespace": tenant.namespace,
         "start": bounds[0],
@@ -39,8 +42,11 @@ def filter_values(tenant: Tenant, wanted: Filter) -> dict[str, Any] | None:
         "without_ids": _listed(wanted.without_ids or None),  # the same
         "min_score": wanted.min_score,
         "post_types": _listed(wanted.post_type_ids),
-        "tags_any": _listed(wanted.tags_any),
-        "tags_all": _listed(wanted.tags_all or None),  # none at all admit everything
+        "tags_any": tags_any,
+        "tags_all": tags_all,  # none at all admit everything
+        # In a range of paths each document is asked for its tags: elsewhere they may be on many.
+        "tags_in_range": tags_all if bounds[1] is not None else None,
+        "tags_anywhere": tags_all if bounds[1] is None else None,
         "created_after": wanted.created_after_us,
         "created_before": wanted.created_before_us,
         "updated_after": wanted.updated_after_us,

@@ -22,10 +22,13 @@ WHERE d.namespace = %(namespace)s AND d.deleted_at_us IS NULL
   /*if tags_any*/AND d.document_key IN (
     SELECT g.document_key FROM zibaldone.document_tags g
     WHERE g.namespace = %(namespace)s AND g.tag = ANY(%(tags_any)s::text[]))/*fi*/
-  /*if tags_all*/AND d.document_key IN (
+  /*if tags_anywhere*/AND d.document_key IN (
     SELECT g.document_key FROM zibaldone.document_tags g
-    WHERE g.namespace = %(namespace)s AND g.tag = ANY(%(tags_all)s::text[])
-    GROUP BY g.document_key HAVING count(*) = cardinality(%(tags_all)s::text[]))/*fi*/;
+    WHERE g.namespace = %(namespace)s AND g.tag = ANY(%(tags_anywhere)s::text[])
+    GROUP BY g.document_key HAVING count(*) = cardinality(%(tags_anywhere)s::text[]))/*fi*/
+  /*if tags_in_range*/AND cardinality(%(tags_in_range)s::text[]) = (
+    SELECT count(*) FROM zibaldone.document_tags g
+    WHERE g.document_key = d.document_key AND g.tag = ANY(%(tags_in_range)s::text[]))/*fi*/;
 
 -- name: document
 -- Whether one document passes. OFFSET 0: it is looked at by its key, whatever the planner thinks.
