@@ -4,7 +4,7 @@
 
 Key B reads, searches and writes a little, one request at a time. Its p95 is measured alone, and
 while key A, from a process of its own, keeps many connections busy with one kind of heavy work:
-searches by the start of a word over a large index, uploads of 10 MB and reading them, conversions of
+searches by the start of a word over a large index, uploads of 10 MB, reading them, conversions of
 web pages, a flood of requests that are refused at once.
 
 `--data` keeps the store for the next run; making it takes some minutes.

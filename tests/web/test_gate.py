@@ -61,9 +61,11 @@ def test_a_key_that_holds_nothing_finds_room_for_a_body_that_is_not_large() -> N
     async def run() -> None:
         memory = Memory(_LARGE, _LARGE)
         await memory.reserve("a", _LARGE)
-        await memory.reserve("b", BODY_EXTRA_BYTES_MAX)
-        second = asyncio.create_task(memory.reserve("b", 1))
         large = asyncio.create_task(memory.reserve("c", _LARGE))
+        await asyncio.sleep(0)
+        async with asyncio.timeout(5):
+            await memory.reserve("b", BODY_EXTRA_BYTES_MAX)
+        second = asyncio.create_task(memory.reserve("b", 1))
         await asyncio.sleep(0)
         assert not second.done()
         assert not large.done()

@@ -205,7 +205,7 @@ class Memory:
         """By key: within one in order, between them in turn."""
 
     async def reserve(self, key_id: str, size_bytes: int) -> None:
-        if not self._waiting and self._has_room(key_id, size_bytes):
+        if not self._waiting and self._fits(key_id, size_bytes):
             self._take(key_id, size_bytes)
             return
         granted = asyncio.get_running_loop().create_future()
@@ -232,13 +232,19 @@ class Memory:
             del self._by_key[key_id]
         self._grant()
 
-    def _has_room(self, key_id: str, size_bytes: int) -> bool:
-        is_extra = not self._by_key[key_id] and size_bytes <= BODY_EXTRA_BYTES_MAX
-        has_room = is_extra or self._all + size_bytes <= self._all_max
+    def _fits(self, key_id: str, size_bytes: int) -> bool:
+        has_room = self._has_room(size_bytes) or self._is_extra(key_id, size_bytes)
         return has_room and self._is_in_share(key_id, size_bytes)
+
+    def _has_room(self, size_bytes: int) -> bool:
+        return self._all + size_bytes <= self._all_max
 
     def _is_in_share(self, key_id: str, size_bytes: int) -> bool:
         return self._by_key[key_id] + size_bytes <= self._per_key_max
+
+    def _is_extra(self, key_id: str, size_bytes: int) -> bool:
+        """Taken whatever others hold or wait for."""
+        return not self._by_key[key_id] and size_bytes <= BODY_EXTRA_BYTES_MAX
 
     def _take(self, key_id: str, size_bytes: int) -> None:
         self._all += size_bytes
@@ -247,10 +253,11 @@ class Memory:
     def _grant(self) -> None:
         """Let in who fits now; the key that gets a grant goes to the end of the line.
 
-        Nobody passes by one for whom only the room of all is too small: where many small ones come
-        and go, there would never be enough for a large one. Who waits for others of its own key is
-        passed by.
+        Nobody but the first small one of a key passes by one for whom only the room of all is too
+        small: where many come and go, there would never be enough for a large one. Who waits for
+        others of its own key is passed by.
         """
+        is_full = False
         for key_id in tuple(self._waiting):
             waiting = self._waiting[key_id]
             while waiting and waiting[0][1].done():  # gave up, and will say so when it runs
@@ -261,8 +268,10 @@ class Memory:
             size_bytes, granted = waiting[0]
             if not self._is_in_share(key_id, size_bytes):
                 continue
-            if not self._has_room(key_id, size_bytes):
-                return
+            if not self._is_extra(key_id, size_bytes):
+                is_full = is_full or not self._has_room(size_bytes)
+                if is_full:
+                    continue
             self._take(key_id, size_bytes)
             waiting.popleft()
             granted.set_result(None)
