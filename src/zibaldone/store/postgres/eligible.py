@@ -20,11 +20,18 @@ PLANNED_ANEW = settings_statement({"plan_cache_mode": "force_custom_plan", "jit"
 running them."""
 
 
+_LOOKED_UP_MAX = 1_000
+"""Chunks that are looked up one by one, which takes some 10 µs each."""
+
+
 def filter_values(tenant: Tenant, wanted: Filter) -> dict[str, Any] | None:
     """Values for every condition; None when nothing can match."""
     bounds = visible_range(tenant, wanted.prefix)
     if bounds is None:
         return None
+    tags_any, tags_all = _listed(wanted.tags_any), _listed(wanted.tags_all or None)
+    if tags_all is not None and len(tags_all) == 1 and tags_any is None:
+        tags_any, tags_all = tags_all, None  # the same, and easier to plan
     return {
         "namespace": tenant.namespace,
         "start": bounds[0],
@@ -35,8 +42,11 @@ def filter_values(tenant: Tenant, wanted: Filter) -> dict[str, Any] | None:
         "without_ids": _listed(wanted.without_ids or None),  # the same
         "min_score": wanted.min_score,
         "post_types": _listed(wanted.post_type_ids),
-        "tags_any": _listed(wanted.tags_any),
-        "tags_all": _listed(wanted.tags_all or None),  # none at all admit everything
+        "tags_any": tags_any,
+        "tags_all": tags_all,  # none at all admit everything
+        # In a range of paths each document is asked for its tags: elsewhere they may be on many.
+        "tags_in_range": tags_all if bounds[1] is not None else None,
+        "tags_anywhere": tags_all if bounds[1] is None else None,
         "created_after": wanted.created_after_us,
         "created_before": wanted.created_before_us,
         "updated_after": wanted.updated_after_us,
@@ -87,8 +97,9 @@ def eligible_chunks(
 ) -> set[int]:
     """Those of these chunks that pass."""
     transaction.defer(*PLANNED_ANEW)
+    statement = "chunks_looked_up" if len(chunk_keys) <= _LOOKED_UP_MAX else "chunks"
     selected = transaction.execute(
-        with_filter(_SQL["chunks"], values), {**values, "chunk_keys": chunk_keys}
+        with_filter(_SQL[statement], values), {**values, "chunk_keys": chunk_keys}
     )
     return {row[0] for row in selected}
 

@@ -4,6 +4,8 @@ A search reads the postings of its terms and adds up their scores here (`bm25.py
 database which of the best are visible and pass the filter. Chunks that were written since postings
 were last made come with their terms instead.
 
+Where a caller sees a few chunks of a large namespace only, the terms of these are read instead.
+
 What a search reads is bounded: beyond `keyword_entries_max` the rarest terms alone bring chunks,
 and the commoner ones count for the best of these. Only if that finds too little is everything read.
 """
@@ -56,6 +58,13 @@ _EXACT_MAX = 1_000
 """Chunks of a namespace up to which those are left out of a count that are gone. Beyond it there
 are so many that these make no difference."""
 
+_OWN_MAX = 500
+"""Chunks in a range of paths whose terms are read instead of the postings of the namespace; to list
+them takes some milliseconds."""
+
+_MATCHING_FEW = 2_000
+"""Entries of postings that are read in less time than that."""
+
 _LAST = "\U0010ffff"
 """Above every term that goes on after a beginning."""
 
@@ -79,7 +88,7 @@ class Lexical:
         if query.is_empty or values is None or not limit:
             return []
         asked = Asked.of(query)
-        index = _Index(self._transaction, self._tenant.namespace)
+        index = _Index(self._transaction, self._tenant.namespace, values)
         has_all = is_open(self._tenant, wanted)
         walk = _Walk(self._transaction, index, values, asked.unwanted, has_all=has_all)
         last = offset + limit
@@ -171,14 +180,20 @@ class _Facts:
 class _Index:
     """The keyword index of one namespace."""
 
-    def __init__(self, transaction: Transaction, namespace: str) -> None:
+    def __init__(
+        self, transaction: Transaction, namespace: str, within: Mapping[str, Any] | None = None
+    ) -> None:
+        """`within`: values of a filter. If few chunks are in its range, only they are ranked."""
         self._transaction = transaction
         self._namespace = {"namespace": namespace}
+        self._within = within if within is not None and within["end"] is not None else None
+        self._own: Keys | None = None
 
     def ranking(self, asked: Asked, bounds: _Bounds) -> Ranking:
         """The chunks that are found, gone ones and such with excluded terms among them."""
         facts = self._facts(asked)
-        read = self._affordable(asked, facts, bounds)
+        self._own = self._few(asked, facts)
+        read = self._affordable(asked, facts, bounds) if self._own is None else set(asked.terms)
         found = _Found(self, asked, facts, self._entries(asked, read, facts), bounds)
         ranking = found.ranking()
         unread = [term for term in asked.terms if term not in read]
@@ -191,8 +206,10 @@ class _Index:
         return self._facts(asked).chunks_with
 
     def own_share(self, facts: _Facts) -> tuple[float, bool]:
-        """How many chunks there are in all for each one of the namespace, and whether it knows
-        which of these are gone."""
+        """How many chunks there are in all for each one of the namespace, or for each one that is
+        ranked, and whether it knows which of these are gone."""
+        if self._own is not None:
+            return max(1.0, facts.chunks / max(1, len(self._own))), False
         values = {**self._namespace, "exact_max": _EXACT_MAX}
         is_exact, own = self._transaction.row(_SQL["own_chunks"], values) or (False, 0)
         return max(1.0, facts.chunks / max(1, own)), is_exact
@@ -237,6 +254,20 @@ class _Index:
                 facts.length += length
         return facts
 
+    def _few(self, asked: Asked, facts: _Facts) -> Keys | None:
+        """The chunks in the range, if they are few and more than these are likely to match.
+
+        To rank all that match would make searches in a small folder as slow as others have written
+        much elsewhere.
+        """
+        matching = sum(facts.chunks_with[term] for term in asked.terms)
+        if self._within is None or (matching <= _MATCHING_FEW and not asked.beginnings):
+            return None
+        selected = self._transaction.execute(_SQL["own"], {**self._within, "limit": _OWN_MAX + 1})
+        if len(selected) > _OWN_MAX:
+            return None
+        return np.fromiter((row[0] for row in selected), np.int64, len(selected))
+
     def _affordable(self, asked: Asked, facts: _Facts, bounds: _Bounds) -> set[str]:
         """The terms whose postings are read: all, or the rarest."""
         sizes: Mapping[str, int] = facts.chunks_with
@@ -258,6 +289,8 @@ class _Index:
 
     def _entries(self, asked: Asked, read: set[str], facts: _Facts) -> dict[Part, Entries]:
         """By single term: what was read, and what has no postings yet."""
+        if self._own is not None:
+            return self._own_entries(asked, self._own)
         rows: dict[Part, list[tuple[int, bytes]]] = {Part((term,)): [] for term in read}
         values = {**self._namespace, "terms": list(read)}
         for term, base, entries in self._transaction.execute(_SQL["postings"], values):
@@ -267,6 +300,17 @@ class _Index:
         for start, base, entries in self._begun(asked.beginnings):
             rows[beginnings[start]].append((base, entries))
         return {part: self._with_unposted(part, of_part, facts) for part, of_part in rows.items()}
+
+    def _own_entries(self, asked: Asked, own: Keys) -> dict[Part, Entries]:
+        """The same of some chunks, out of their terms."""
+        rows: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
+        for key, length, term, places in self.places(own, asked.terms, asked.beginnings):
+            rows[term].append((key, length, len(places)))
+        entries = {Part((term,)): bm25.entries_of(rows.get(term, ())) for term in asked.terms}
+        for start in asked.beginnings:
+            begun = [row for term in rows if term.startswith(start) for row in rows[term]]
+            entries[Part((start,), is_open=True)] = bm25.added_up(bm25.entries_of(begun))
+        return entries
 
     def _begun(self, beginnings: Sequence[str]) -> list[Any]:
         if not beginnings:

@@ -1,8 +1,14 @@
+-- OFFSET 0 keeps a subquery apart: of the chunks that are asked for, each document is looked up by
+-- its key. Where a namespace has grown since PostgreSQL last counted, the planner takes it for empty,
+-- and would go through all of its documents, with all of these keys for each.
+
 -- name: views
 -- Chunks by key with what is shown of them, in one statement however many there are.
 SELECT c.chunk_key, d.document_id, c.chunk_index, d.title, c.heading, c.body, c.start_char,
        d.source_id, s.name, d.metadata, d.tags, d.updated_at_us
-FROM zibaldone.chunks c JOIN zibaldone.documents d USING (document_key)
+FROM zibaldone.chunks c
+CROSS JOIN LATERAL (
+    SELECT * FROM zibaldone.documents WHERE document_key = c.document_key OFFSET 0) d
 JOIN zibaldone.sources s USING (source_id)
 WHERE c.chunk_key = ANY(%(chunk_keys)s::bigint[])
   AND d.namespace = %(namespace)s AND d.deleted_at_us IS NULL
@@ -22,7 +28,9 @@ WHERE d.deleted_at_us IS NULL
 -- name: documents_of
 -- The document of each of these chunks, without reading the chunks' texts.
 SELECT c.chunk_key, d.document_id
-FROM zibaldone.chunks c JOIN zibaldone.documents d USING (document_key)
+FROM zibaldone.chunks c
+CROSS JOIN LATERAL (
+    SELECT * FROM zibaldone.documents WHERE document_key = c.document_key OFFSET 0) d
 WHERE c.chunk_key = ANY(%(chunk_keys)s::bigint[])
   AND d.namespace = %(namespace)s AND d.deleted_at_us IS NULL
   AND d.document_id >= %(start)s AND (%(end)s::text IS NULL OR d.document_id < %(end)s);

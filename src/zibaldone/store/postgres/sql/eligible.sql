@@ -22,17 +22,20 @@ WHERE d.namespace = %(namespace)s AND d.deleted_at_us IS NULL
   /*if tags_any*/AND d.document_key IN (
     SELECT g.document_key FROM zibaldone.document_tags g
     WHERE g.namespace = %(namespace)s AND g.tag = ANY(%(tags_any)s::text[]))/*fi*/
-  /*if tags_all*/AND d.document_key IN (
+  /*if tags_anywhere*/AND d.document_key IN (
     SELECT g.document_key FROM zibaldone.document_tags g
-    WHERE g.namespace = %(namespace)s AND g.tag = ANY(%(tags_all)s::text[])
-    GROUP BY g.document_key HAVING count(*) = cardinality(%(tags_all)s::text[]))/*fi*/;
+    WHERE g.namespace = %(namespace)s AND g.tag = ANY(%(tags_anywhere)s::text[])
+    GROUP BY g.document_key HAVING count(*) = cardinality(%(tags_anywhere)s::text[]))/*fi*/
+  /*if tags_in_range*/AND cardinality(%(tags_in_range)s::text[]) = (
+    SELECT count(*) FROM zibaldone.document_tags g
+    WHERE g.document_key = d.document_key AND g.tag = ANY(%(tags_in_range)s::text[]))/*fi*/;
 
 -- name: document
 -- Whether one document passes. OFFSET 0: it is looked at by its key, whatever the planner thinks.
 SELECT d.document_key
-FROM zibaldone.documents d JOIN zibaldone.facets f USING (document_key)
-WHERE d.document_key = %(document_key)s
-  AND d.namespace = %(namespace)s AND d.deleted_at_us IS NULL
+FROM (SELECT * FROM zibaldone.documents WHERE document_key = %(document_key)s OFFSET 0) d
+JOIN zibaldone.facets f USING (document_key)
+WHERE d.namespace = %(namespace)s AND d.deleted_at_us IS NULL
   AND d.document_id >= %(start)s /*if end*/AND d.document_id < %(end)s/*fi*/
   AND d.source_id IN (
     SELECT source_id FROM zibaldone.sources
@@ -61,6 +64,13 @@ SELECT c.chunk_key
 FROM (/*eligible*/VALUES (0::bigint)) d (document_key)
 JOIN zibaldone.chunks c USING (document_key)
 WHERE c.namespace = %(namespace)s AND c.chunk_key = ANY(%(chunk_keys)s::bigint[]);
+
+-- name: chunks_looked_up
+-- The same for few chunks: whether each one passes.
+-- What it costs depends on them alone, not on what the planner thinks of the namespace. What follows the mark is replaced by `document`.
+SELECT o.chunk_key FROM zibaldone.chunks o
+WHERE o.namespace = %(namespace)s AND o.chunk_key = ANY(%(chunk_keys)s::bigint[])
+  AND EXISTS (/*eligible*/SELECT o.document_key);
 
 -- name: present
 -- Those of some chunks that exist: their documents are live.

@@ -38,6 +38,17 @@ FROM (
     ) listed
 ) counted;
 
+-- name: own
+-- The chunks in a range of paths, up to a limit. OFFSET 0: they are looked up document by document.
+SELECT c.chunk_key
+FROM (SELECT document_key FROM zibaldone.documents
+      WHERE namespace = %(namespace)s AND deleted_at_us IS NULL
+        AND document_id >= %(start)s AND document_id < %(end)s
+      LIMIT %(limit)s) d
+CROSS JOIN LATERAL (
+    SELECT chunk_key FROM zibaldone.chunks WHERE document_key = d.document_key OFFSET 0) c
+LIMIT %(limit)s;
+
 -- name: present
 -- How many of these chunks are still there.
 SELECT count(*) FROM zibaldone.chunk_terms
@@ -78,7 +89,8 @@ WHERE t.namespace = %(namespace)s AND t.chunk_key = ANY(%(chunk_keys)s::bigint[]
 -- Which of these chunks match and are visible.
 SELECT t.chunk_key
 FROM zibaldone.chunk_terms t JOIN zibaldone.chunks c USING (chunk_key)
-JOIN zibaldone.documents d USING (document_key)
+CROSS JOIN LATERAL (
+    SELECT * FROM zibaldone.documents WHERE document_key = c.document_key OFFSET 0) d
 WHERE t.chunk_key = ANY(%(chunk_keys)s::bigint[]) AND t.terms @@ %(demand)s::tsquery
   AND d.namespace = %(namespace)s AND d.deleted_at_us IS NULL
   AND d.document_id >= %(start)s AND (%(end)s::text IS NULL OR d.document_id < %(end)s);

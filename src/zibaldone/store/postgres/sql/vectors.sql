@@ -64,7 +64,9 @@ ORDER BY cosine DESC, v.chunk_key LIMIT %(limit)s;
 
 -- name: visible
 -- Those of some chunks that the tenant sees.
-SELECT c.chunk_key FROM zibaldone.chunks c JOIN zibaldone.documents d USING (document_key)
+SELECT c.chunk_key FROM zibaldone.chunks c
+CROSS JOIN LATERAL (
+    SELECT * FROM zibaldone.documents WHERE document_key = c.document_key OFFSET 0) d
 WHERE c.chunk_key = ANY(%(chunk_keys)s::bigint[])
   AND d.namespace = %(namespace)s AND d.deleted_at_us IS NULL
   AND d.document_id >= %(start)s AND (%(end)s::text IS NULL OR d.document_id < %(end)s);
