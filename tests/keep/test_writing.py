@@ -16,11 +16,12 @@ from typing import Any, TypeVar
 import pytest
 
 from tests.drivers.runtimes import Caller, opened
+from zibaldone.access import presence
 from zibaldone.access.presence import Presence
 from zibaldone.access.principal import LOCAL
 from zibaldone.access.share import SHARE
 from zibaldone.errors import Conflict, DeadlineExceeded, NotFound, NotFoundInContent
-from zibaldone.keep import commit, writing
+from zibaldone.keep import commit
 from zibaldone.keep.writing import Preparation, Stopped
 from zibaldone.limits import LONG_CHANGES_PER_KEY, PREPARE_INLINE_CHARS_MAX, PREPARE_TRIES_MAX
 from zibaldone.model.chunk import ChunkTerms
@@ -316,7 +317,7 @@ def test_long_work_pauses_while_others_are_about(
     """It would have the interpreter whenever somebody else's request wants to go on."""
     slices = 50
     callers = Presence()
-    monkeypatch.setattr(writing, "CALLERS", callers)
+    monkeypatch.setattr(presence, "CALLERS", callers)
     monkeypatch.setattr("zibaldone.tools.call.CALLERS", callers)
     preparation = Preparation()
 

@@ -8,10 +8,10 @@ from typing import Any
 import orjson
 import pytest
 
+from zibaldone.access import presence
 from zibaldone.access.presence import Presence
 from zibaldone.errors import ResponseTooLarge
 from zibaldone.limits import ANSWER_BYTES_MAX, LONG_ANSWER_BYTES
-from zibaldone.protocol import long_answers
 from zibaldone.protocol.jsonrpc import dumps, escape_line_ends
 from zibaldone.protocol.long_answers import dumps_long, escape_long_line, quoted, quoted_json
 
@@ -74,7 +74,7 @@ def test_they_pause_while_others_are_about(
     """One such answer after another would leave them only what is between the pieces."""
     callers = Presence()
     callers.note("another" if has_others else KEY)
-    monkeypatch.setattr(long_answers, "CALLERS", callers)
+    monkeypatch.setattr(presence, "CALLERS", callers)
     paused_s = 0.0
     sleep = asyncio.sleep
 

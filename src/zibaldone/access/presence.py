@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 _PRESENT_SECONDS = 2.0
@@ -30,3 +31,26 @@ class Presence:
 
 CALLERS = Presence()
 """Of requests with a key and of tools, in this process: who only connects is kept waiting too."""
+
+
+class Pauses:
+    """When work that computes for long may go on: one piece at a time, and with pauses while others
+    than its caller are about.
+
+    Without them it would have the interpreter whenever somebody else's request wants to go on, and
+    a small one goes on dozens of times.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._free_at_s = 0.0
+
+    def before(self, share: str, *, work_s: float, pause_s: float) -> float:
+        """How many seconds to wait before a piece that takes `work_s`."""
+        if not CALLERS.has_others(share):
+            return 0.0
+        now_s = time.monotonic()
+        with self._lock:
+            start_s = max(now_s, self._free_at_s) + pause_s
+            self._free_at_s = start_s + work_s
+        return start_s - now_s

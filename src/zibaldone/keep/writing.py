@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
 
-from zibaldone.access.presence import CALLERS
+from zibaldone.access.presence import Pauses
 from zibaldone.access.principal import Tenant
 from zibaldone.access.share import current_share
 from zibaldone.access.turns import TaskTurns, Turns
@@ -81,32 +81,6 @@ class Stopped(Exception):
     """Nobody waits for the work any more."""
 
 
-class _Slices:
-    """When threads that compute for long may do so: one at a time, and with pauses while others
-    than the caller are about.
-
-    Without pauses one of them would have the interpreter whenever another thread wants to go on,
-    and a thread that answers a small request goes on dozens of times.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._free_at_s = 0.0
-        self.threads = 0
-        """Of several, each pauses less: their callers wait for one another already."""
-
-    def next(self, share: str) -> float:
-        """Wait for the next slice; when it ends."""
-        now_s = time.monotonic()
-        if CALLERS.has_others(share):
-            with self._lock:
-                start_s = max(now_s, self._free_at_s) + _PAUSE_SECONDS / max(1, self.threads)
-                self._free_at_s = start_s + _SLICE_SECONDS
-            time.sleep(start_s - now_s)
-            now_s = time.monotonic()
-        return now_s + _SLICE_SECONDS
-
-
 class Preparation:
     """The threads in which long changes are computed: few, since they compete for one CPU.
 
@@ -119,7 +93,9 @@ class Preparation:
         )
         turns: Turns[asyncio.Future[None]] = Turns(PREPARE_THREADS, extra=PREPARE_THREADS_EXTRA)
         self._turns = TaskTurns(turns)
-        self._slices = _Slices()
+        self._pauses = Pauses()
+        self._running = 0
+        """Of several, each pauses less: their callers wait for one another already."""
         self.changes = TaskTurns(
             Turns(LONG_CHANGES, per_share=LONG_CHANGES_PER_KEY, extra=LONG_CHANGES_EXTRA)
         )
@@ -136,10 +112,14 @@ class Preparation:
             if is_over.is_set():
                 raise Stopped
             if time.monotonic() >= slice_ends_s:
-                slice_ends_s = self._slices.next(share)
+                pause_s = _PAUSE_SECONDS / max(1, self._running)
+                wait_s = self._pauses.before(share, work_s=_SLICE_SECONDS, pause_s=pause_s)
+                if wait_s:
+                    time.sleep(wait_s)
+                slice_ends_s = time.monotonic() + _SLICE_SECONDS
 
         async with self._turns:
-            self._slices.threads += 1
+            self._running += 1
             running = asyncio.get_running_loop().run_in_executor(self._threads, work, checkpoint)
             try:
                 return await asyncio.shield(running)
@@ -148,7 +128,7 @@ class Preparation:
                 await asyncio.gather(running, return_exceptions=True)  # then the place is free
                 raise
             finally:
-                self._slices.threads -= 1
+                self._running -= 1
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)

@@ -9,13 +9,12 @@ them only what is between the pieces.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import orjson
 
-from zibaldone.access.presence import CALLERS
+from zibaldone.access.presence import Pauses
 from zibaldone.errors import ResponseTooLarge
 from zibaldone.limits import ANSWER_BYTES_MAX, LONG_ANSWER_BYTES, MIB
 from zibaldone.protocol.jsonrpc import dumps, escape_line_ends
@@ -29,24 +28,14 @@ _PAUSE_SECONDS = 0.004 / MIB
 others are about."""
 
 
-class _Pauses:
-    """Of all long answers together, in this process."""
-
-    def __init__(self) -> None:
-        self._free_at_s = 0.0
-
-    async def after(self, size_bytes: int, share: str) -> None:
-        """Let others run after a piece of that size."""
-        pause_s = 0.0
-        if CALLERS.has_others(share):
-            now_s = time.monotonic()
-            start_s = max(now_s, self._free_at_s) + size_bytes * _PAUSE_SECONDS
-            self._free_at_s = start_s + size_bytes * _WORK_SECONDS
-            pause_s = start_s - now_s
-        await asyncio.sleep(pause_s)
+_PAUSES = Pauses()
+"""Of all long answers together, in this process."""
 
 
-_PAUSES = _Pauses()
+async def _pause(size_bytes: int, share: str) -> None:
+    """Let others run after a piece of that size."""
+    work_s, pause_s = size_bytes * _WORK_SECONDS, size_bytes * _PAUSE_SECONDS
+    await asyncio.sleep(_PAUSES.before(share, work_s=work_s, pause_s=pause_s))
 
 
 async def dumps_long(answer: Mapping[str, Any], share: str) -> bytes:
@@ -87,7 +76,7 @@ async def quoted(value: Any, share: str) -> Any:
     pieces = [b'"']
     for start in range(0, len(value), _PIECE_CHARS):
         pieces.append(orjson.dumps(value[start : start + _PIECE_CHARS])[1:-1])
-        await _PAUSES.after(len(pieces[-1]), share)
+        await _pause(len(pieces[-1]), share)
     pieces.append(b'"')
     return orjson.Fragment(b"".join(pieces))
 
@@ -100,7 +89,7 @@ async def quoted_json(text: bytes, others_bytes: int, share: str) -> orjson.Frag
         pieces.append(orjson.dumps(part.decode())[1:-1])
         size_bytes += len(pieces[-1])
         _require_sendable(size_bytes)
-        await _PAUSES.after(len(pieces[-1]), share)
+        await _pause(len(pieces[-1]), share)
     pieces.append(b'"')
     return orjson.Fragment(b"".join(pieces))
 

@@ -46,6 +46,16 @@ FILTERS = {
     "nothing": Filter(document_ids=()),
 }
 every_query = pytest.mark.parametrize("words", QUERIES.values(), ids=QUERIES.keys())
+every_folder = pytest.mark.parametrize(
+    "wanted",
+    [
+        Filter(prefix="low/1"),
+        Filter(prefix="high/1", tags_all=("even",)),
+        Filter(prefix="high/", document_ids=("low/1", "high/12")),
+        Filter(prefix="none/"),
+    ],
+    ids=["a folder", "a tag", "some documents", "nothing"],
+)
 every_filter = pytest.mark.parametrize("wanted", FILTERS.values(), ids=FILTERS.keys())
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.store.backends import Postgres
-from tests.store.contract.test_large_index import QUERIES, every_query
+from tests.store.contract.test_large_index import QUERIES, every_folder, every_query
 from tests.store.kept import EVERYTHING
 from tests.store.large_index import Index, large_index
 from tests.store.postgres.keywords import post_all
@@ -34,16 +34,7 @@ ESTIMATED = {QUERIES["a phrase"], QUERIES["a prefix"]}
 """How rare these are is estimated from the chunks that are ranked."""
 
 
-@pytest.mark.parametrize(
-    "wanted",
-    [
-        Filter(prefix="low/1"),
-        Filter(prefix="high/1", tags_all=("even",)),
-        Filter(prefix="high/", document_ids=("low/1", "high/12")),
-        Filter(prefix="none/"),
-    ],
-    ids=["a folder", "a tag", "some documents", "nothing"],
-)
+@every_folder
 @every_query
 def test_the_hits_and_scores_are_the_same(
     index: Index, monkeypatch: pytest.MonkeyPatch, words: str, wanted: Filter

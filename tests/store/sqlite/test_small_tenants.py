@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from tests.store.backends import Sqlite
-from tests.store.contract.test_large_index import every_query
+from tests.store.contract.test_large_index import every_folder, every_query
 from tests.store.large_index import AWAY, Index, large_index
 from zibaldone.limits import Limits
 from zibaldone.model.query import Filter
@@ -29,16 +29,7 @@ def index(folder: Path) -> Iterator[Index]:
         yield filled
 
 
-@pytest.mark.parametrize(
-    "wanted",
-    [
-        Filter(prefix="low/1"),
-        Filter(prefix="high/1", tags_all=("even",)),
-        Filter(prefix="high/", document_ids=("low/1", "high/12")),
-        Filter(prefix="none/"),
-    ],
-    ids=["a folder", "a tag", "some documents", "nothing"],
-)
+@every_folder
 @every_query
 def test_the_hits_and_scores_are_the_same(
     index: Index, monkeypatch: pytest.MonkeyPatch, words: str, wanted: Filter
