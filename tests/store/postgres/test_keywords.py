@@ -291,6 +291,24 @@ def test_a_store_that_is_closed_does_not_wait_for_a_posting(quiet: Kept, tables:
     assert quiet.found("zebra") == {"a"}
 
 
+def test_what_stops_a_posting_late_stops_no_write_after_it(quiet: Kept) -> None:
+    """The server is told on another connection, and may hear of it when the posting is over."""
+    writers = cast("PostgresStore", quiet.store)._writers
+
+    def backend(transaction: Transaction) -> int:
+        return int(transaction.value("SELECT pg_backend_pid()"))
+
+    stopped: list[int] = []
+
+    def stopped_at_its_end(transaction: Transaction) -> None:
+        stopped.append(backend(transaction))
+        transaction.cancel()
+
+    with suppress(ZibaldoneError):
+        writers.run_here(stopped_at_its_end, scopes.OF_UPKEEP)
+    assert writers.run_here(backend, scopes.OF_UPKEEP) not in stopped
+
+
 def chunk_with(terms: ChunkTerms) -> ChunkChanges:
     return ChunkChanges(added=[NewChunk(0, 0, 3, "", "text", b"hash", terms)])
 

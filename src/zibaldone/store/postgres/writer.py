@@ -140,6 +140,13 @@ class Writers:
     ) -> T:
         transaction = Transaction(raw, preamble, is_write=True)
         try:
+            return self._commit(raw, work, transaction)
+        finally:
+            if not transaction.end():
+                raw.close()  # what was cancelled late must not reach the next transaction
+
+    def _commit(self, raw: Raw, work: Callable[[Transaction], T], transaction: Transaction) -> T:
+        try:
             result = work(transaction)
             self._ended(transaction)
             if not transaction.has_statements:
