@@ -1,11 +1,10 @@
-"""A caller bound to a folder of a few documents: its lists cost what they cost in a namespace of its
-own, however much is written beside the folder."""
+"""A caller bound to a folder of a few documents among many of others: its lists cost what they cost
+in a namespace of its own."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
