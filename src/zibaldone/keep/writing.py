@@ -44,8 +44,8 @@ _PAUSE_SECONDS = 0.002
 """How long a change is computed, and how long then none is, while others are about."""
 
 _PAUSED_SECONDS_MAX = 15.0
-"""So long after it was asked for, its pauses have become shorter and shorter, and end: who is always
-about must not make it miss its deadline."""
+"""Until so long after it was asked for, its pauses become shorter and shorter. Then there are none:
+whoever is always about must not make it miss its deadline."""
 
 T = TypeVar("T")
 C = TypeVar("C", bound=Change)

@@ -27,7 +27,7 @@ def add_terms(raw: apsw.Connection, terms: Mapping[Any, ChunkTerms]) -> None:
     """Make chunks found by their terms, by chunk key."""
     raw.executemany(
         _SQL["insert_terms"],
-        [
+        (
             {
                 "chunk_key": key,
                 "title": column_text(of_chunk.title),
@@ -35,7 +35,7 @@ def add_terms(raw: apsw.Connection, terms: Mapping[Any, ChunkTerms]) -> None:
                 "body": column_text(of_chunk.body),
             }
             for key, of_chunk in terms.items()
-        ],
+        ),
     )
 
 
