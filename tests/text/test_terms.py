@@ -7,6 +7,7 @@ from unicodedata import category
 import pytest
 
 from zibaldone.limits import INDEX_TERMS_MAX, TERM_CHARS_MAX
+from zibaldone.text.stem import stem
 from zibaldone.text.terms import chunk_terms, index_terms
 
 
@@ -58,6 +59,7 @@ def test_the_terms_of_a_chunk_take_little_room() -> None:
     tracemalloc.start()
     try:
         made = chunk_terms("", "", text)
+        stem.cache_clear()
         size_bytes, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
