@@ -25,7 +25,7 @@ _SQL = statements.load("zibaldone.store.sqlite", "chunks.sql")
 T = TypeVar("T")
 
 
-_AT_ONCE = 200
+_AT_ONCE = 1_000
 """Chunks of one statement. SQLite lets go of the interpreter at each step, and where others compute
 it takes a millisecond to get it back: with a step for each chunk, a long document would hold the
 writer for twenty seconds."""
@@ -43,16 +43,8 @@ def add_terms(raw: apsw.Connection, terms: Mapping[Any, ChunkTerms]) -> None:
 
 def replace_terms(raw: apsw.Connection, terms: Mapping[int, ChunkTerms]) -> None:
     """Make chunks found by other terms than before."""
-    _execute_by_keys(raw, ("delete_terms",), terms)
+    raw.execute(_SQL["delete_terms"], {"chunk_keys": _listed(terms)})
     add_terms(raw, terms)
-
-
-def _execute_by_keys(
-    raw: apsw.Connection, statement_names: Iterable[str], chunk_keys: Iterable[int]
-) -> None:
-    for some in _batched(chunk_keys):
-        for name in statement_names:
-            raw.execute(_SQL[name], {"chunk_keys": _listed(some)})
 
 
 class ChunkTable:
@@ -67,8 +59,9 @@ class ChunkTable:
     def apply(self, document_key: int, changes: ChunkChanges) -> None:
         if changes.removed:
             vector_log.append_removed(self._raw, changes.removed)
-            gone = ("delete_terms", "delete_vectors", "delete")
-            _execute_by_keys(self._raw, gone, changes.removed)
+            gone = {"chunk_keys": _listed(changes.removed)}
+            for statement in ("delete_terms", "delete_vectors", "delete"):
+                self._raw.execute(_SQL[statement], gone)
         for moved in _batched(changes.moved):
             listed = _listed(
                 (chunk.chunk_key, chunk.index, chunk.start, chunk.end) for chunk in moved
