@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import tracemalloc
 from itertools import chain
 from unicodedata import category
 
 import pytest
 
 from zibaldone.limits import INDEX_TERMS_MAX, TERM_CHARS_MAX
-from zibaldone.text.terms import index_terms
+from zibaldone.text.stem import stem
+from zibaldone.text.terms import chunk_terms, index_terms
 
 
 class TestIndexTerms:
@@ -47,3 +49,19 @@ class TestIndexTerms:
     def test_their_number_is_bounded(self, unit: str) -> None:
         runs = index_terms(unit * 1_000_000)
         assert sum(map(len, runs)) + len(runs) - 1 <= INDEX_TERMS_MAX
+
+
+def test_the_terms_of_a_chunk_take_little_room() -> None:
+    """A long document has some thousand chunks, and millions of terms. One of an unspaced script
+    has a term for each character."""
+    text = "".join(chr(0x4E00 + number * 7919 % 20_000) for number in range(1_000))
+    chunk_terms("", "", text[::-1])  # what is prepared once
+    tracemalloc.start()
+    try:
+        made = chunk_terms("", "", text)
+        stem.cache_clear()
+        size_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert list(made.body) == index_terms(text)
+    assert size_bytes < 10 * len(text.encode())

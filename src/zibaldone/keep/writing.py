@@ -43,6 +43,10 @@ _SLICE_SECONDS = 0.001
 _PAUSE_SECONDS = 0.002
 """How long a change is computed, and how long then none is, while others are about."""
 
+_PAUSED_SECONDS_MAX = 15.0
+"""Until so long after it was asked for, its pauses become shorter and shorter. Then there are none:
+whoever is always about must not make it miss its deadline."""
+
 T = TypeVar("T")
 C = TypeVar("C", bound=Change)
 
@@ -105,14 +109,17 @@ class Preparation:
         """Run `work` in a thread. When the caller is cancelled, its next checkpoint raises."""
         is_over = threading.Event()
         share = current_share()
+        paused_until_s = time.monotonic() + _PAUSED_SECONDS_MAX
         slice_ends_s = 0.0
 
         def checkpoint() -> None:
             nonlocal slice_ends_s
             if is_over.is_set():
                 raise Stopped
-            if time.monotonic() >= slice_ends_s:
-                pause_s = _PAUSE_SECONDS / max(1, self._running)
+            now_s = time.monotonic()
+            if slice_ends_s <= now_s < paused_until_s:
+                patience = (paused_until_s - now_s) / _PAUSED_SECONDS_MAX
+                pause_s = _PAUSE_SECONDS * patience / max(1, self._running)
                 wait_s = self._pauses.before(share, work_s=_SLICE_SECONDS, pause_s=pause_s)
                 if wait_s:
                     time.sleep(wait_s)

@@ -16,9 +16,9 @@ mark that no phrase term has.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import cast
+from typing import Any, cast
 
 from zibaldone.limits import INDEX_TERMS_MAX, TERM_CHARS_MAX
 from zibaldone.model.chunk import ChunkTerms
@@ -52,6 +52,23 @@ class _PlainStems(dict[str, str | None]):
 _plain_stems = _PlainStems()
 
 
+class _Joined(Sequence[Sequence[str]]):
+    """Runs of terms, each kept as one text: a long document has millions of terms, which as values
+    of their own take thirty times the room of the document."""
+
+    __slots__ = ("_texts",)
+
+    def __init__(self, runs: Iterable[Sequence[str]]) -> None:
+        self._texts = tuple(map(" ".join, runs))
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __getitem__(self, index: Any) -> Any:
+        text = self._texts[index]
+        return text.split(" ") if text else []
+
+
 def chunk_terms(title: str, heading: str, text: str) -> ChunkTerms:
     """What the keyword index stores for a chunk. Its text tells the language of all three."""
     split = _split(text)
@@ -60,7 +77,7 @@ def chunk_terms(title: str, heading: str, text: str) -> ChunkTerms:
     return ChunkTerms(
         title_terms(beside, language) if beside else [],
         index_terms(heading, language) if heading else [[]],
-        _runs(text, split, language),
+        _Joined(_runs(text, split, language)),
     )
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextvars
+import gc
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
@@ -321,3 +323,23 @@ def test_no_write_is_left_hanging_by_a_close_beside_it(path: Path) -> None:
         for future in futures:
             error = future.exception(20)
             assert error is None or isinstance(error, StorageUnavailable)
+
+
+def test_what_a_write_held_is_freed_when_it_is_done(writer: WriterThread) -> None:
+    """Not when the collector comes: it may be a hundred megabytes and more."""
+
+    class Held:
+        def __call__(self, raw: apsw.Connection) -> None:
+            """The work of a write."""
+
+    held = Held()
+    left = weakref.ref(held)
+    gc.disable()
+    try:
+        done = writer.submit(held)
+        del held
+        done.result(10)
+        writer.submit(insert("another")).result(10)
+        assert left() is None
+    finally:
+        gc.enable()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, TypeVar
 
 import apsw
 import orjson
 
 from zibaldone.access.principal import Tenant
-from zibaldone.model.chunk import ChunkChanges, ChunkTerms, ChunkView, StoredChunk
+from zibaldone.model.chunk import ChunkChanges, ChunkTerms, ChunkView, NewChunk, StoredChunk
 from zibaldone.model.document import Document
 from zibaldone.store import rows, statements
 from zibaldone.store.sqlite import vector_log
@@ -18,30 +19,31 @@ from zibaldone.store.tenants import range_values
 
 _ID_AND_NAME: rows.Kinds = (str, str)
 _KEY_AND_ID: rows.Kinds = (int, str)
-_STORED: rows.Kinds = (int, bytes, int, int, int)
 
 _SQL = statements.load("zibaldone.store.sqlite", "chunks.sql")
+
+T = TypeVar("T")
+
+
+_AT_ONCE = 1_000
+"""Chunks of one statement. SQLite lets go of the interpreter at each step, and where others compute
+it takes a millisecond to get it back: with a step for each chunk, a long document would hold the
+writer for twenty seconds."""
 
 
 def add_terms(raw: apsw.Connection, terms: Mapping[Any, ChunkTerms]) -> None:
     """Make chunks found by their terms, by chunk key."""
-    raw.executemany(
-        _SQL["insert_terms"],
-        [
-            {
-                "chunk_key": key,
-                "title": column_text(of_chunk.title),
-                "heading": column_text(of_chunk.heading),
-                "body": column_text(of_chunk.body),
-            }
-            for key, of_chunk in terms.items()
-        ],
-    )
+    for some in _batched(terms.items()):
+        listed = _listed(
+            (key, *map(column_text, (of_chunk.title, of_chunk.heading, of_chunk.body)))
+            for key, of_chunk in some
+        )
+        raw.execute(_SQL["insert_terms"], {"terms": listed})
 
 
 def replace_terms(raw: apsw.Connection, terms: Mapping[int, ChunkTerms]) -> None:
     """Make chunks found by other terms than before."""
-    raw.executemany(_SQL["delete_terms"], [{"chunk_key": key} for key in terms])
+    raw.execute(_SQL["delete_terms"], {"chunk_keys": _listed(terms)})
     add_terms(raw, terms)
 
 
@@ -52,49 +54,37 @@ class ChunkTable:
         self._raw = raw
 
     def stored(self, document_key: int) -> list[StoredChunk]:
-        selected = self._raw.execute(_SQL["stored"], {"document_key": document_key})
-        return [StoredChunk(*rows.require(row, _STORED)) for row in selected]
+        return _stored(self._raw.execute(_SQL["stored"], {"document_key": document_key}).get)
 
     def apply(self, document_key: int, changes: ChunkChanges) -> None:
         if changes.removed:
-            gone = [{"chunk_key": key} for key in changes.removed]
             vector_log.append_removed(self._raw, changes.removed)
+            gone = {"chunk_keys": _listed(changes.removed)}
             for statement in ("delete_terms", "delete_vectors", "delete"):
-                self._raw.executemany(_SQL[statement], gone)
-        if changes.moved:
-            self._raw.executemany(
-                _SQL["move"],
-                [
-                    {
-                        "chunk_key": chunk.chunk_key,
-                        "chunk_index": chunk.index,
-                        "start_char": chunk.start,
-                        "end_char": chunk.end,
-                    }
-                    for chunk in changes.moved
-                ],
+                self._raw.execute(_SQL[statement], gone)
+        for moved in _batched(changes.moved):
+            listed = _listed(
+                (chunk.chunk_key, chunk.index, chunk.start, chunk.end) for chunk in moved
             )
-        if changes.added:
-            self._add(document_key, changes)
+            self._raw.execute(_SQL["move"], {"moved": listed})
+        for added in _batched(changes.added):
+            self._add(document_key, added)
 
-    def _add(self, document_key: int, changes: ChunkChanges) -> None:
-        keys = self._raw.executemany(
-            _SQL["insert"],
-            [
-                {
-                    "document_key": document_key,
-                    "chunk_index": chunk.index,
-                    "start_char": chunk.start,
-                    "end_char": chunk.end,
-                    "heading": chunk.heading,
-                    "body": chunk.text,
-                    "content_hash": chunk.content_hash,
-                }
-                for chunk in changes.added
-            ],
-        ).fetchall()
-        pairs = zip(keys, changes.added, strict=True)
-        add_terms(self._raw, {key: chunk.terms for (key,), chunk in pairs})
+    def _add(self, document_key: int, added: Sequence[NewChunk]) -> None:
+        listed = _listed(
+            (
+                chunk.index,
+                chunk.start,
+                chunk.end,
+                chunk.heading,
+                chunk.text,
+                chunk.content_hash.hex(),
+            )
+            for chunk in added
+        )
+        self._raw.execute(_SQL["insert"], {"document_key": document_key, "chunks": listed})
+        first = self._raw.last_insert_rowid() - len(added) + 1
+        add_terms(self._raw, {first + number: chunk.terms for number, chunk in enumerate(added)})
 
 
 class Chunks:
@@ -129,11 +119,24 @@ class Chunks:
 
     def stored(self, document: Document) -> list[StoredChunk]:
         values = {**range_values(self._tenant), "document_key": rows.storage_key(document)}
-        selected = self._raw.execute(_SQL["stored_visible"], values)
-        return [StoredChunk(*rows.require(row, _STORED)) for row in selected]
+        return _stored(self._raw.execute(_SQL["stored_visible"], values).get)
 
     def apply(self, document: Document, changes: ChunkChanges) -> None:
         self._table.apply(rows.storage_key(document), changes)
+
+
+def _batched(items: Iterable[T]) -> Iterator[Sequence[T]]:
+    """As many at a time as one statement is given."""
+    left = iter(items)
+    while some := list(islice(left, _AT_ONCE)):
+        yield some
+
+
+def _stored(listed: str) -> list[StoredChunk]:
+    return [
+        StoredChunk(key, bytes.fromhex(digest), *place)
+        for key, digest, *place in orjson.loads(listed)
+    ]
 
 
 def _listed(values: Iterable[object]) -> str:

@@ -11,6 +11,7 @@ from zibaldone.access.principal import Tenant
 from zibaldone.model.document import Document, DocumentFields
 from zibaldone.model.link import KINDS, Link, LinkedDocument, Links
 from zibaldone.store import rows, statements
+from zibaldone.store.sqlite.documents import FEW_DOCUMENTS, count_documents
 from zibaldone.store.tenants import range_values
 
 _SQL = statements.load("zibaldone.store.sqlite", "links.sql")
@@ -39,14 +40,28 @@ class DocumentLinks:
         return [Link(KINDS[row[0]], row[1]) for row in selected]
 
     def with_names(self, names: Iterable[str], *, each: int) -> dict[str, list[LinkedDocument]]:
-        values = {**range_values(self._tenant), "names": rows.dumps(list(names)), "each": each}
+        listed = list(names)
+        values = {**range_values(self._tenant), "names": rows.dumps(listed), "each": each}
+        is_few = self._has_few([(_NAME, name) for name in listed])
+        statement = _SQL["with_names_own" if is_few else "with_names"]
         found: dict[str, list[LinkedDocument]] = {}
-        for name, document_id, title in self._raw.execute(_SQL["with_names"], values):
+        for name, document_id, title in self._raw.execute(statement, values):
             found.setdefault(name, []).append(LinkedDocument(document_id, title))
         return found
 
     def pointing(self, links: Iterable[Link], *, limit: int) -> list[LinkedDocument]:
         kept: Sequence[tuple[int, str]] = [(KINDS.index(link.kind), link.target) for link in links]
         values = {**range_values(self._tenant), "links": rows.dumps(kept), "limit": limit}
-        selected = self._raw.execute(_SQL["pointing"], values)
+        statement = _SQL["pointing_own" if self._has_few(kept) else "pointing"]
+        selected = self._raw.execute(statement, values)
         return [LinkedDocument(document_id, title) for document_id, title in selected]
+
+    def _has_few(self, wanted: Sequence[tuple[int, str]]) -> bool:
+        """Whether the tenant has fewer documents than there are such links in the namespace: what
+        others have linked must not slow down a small tenant."""
+        values = range_values(self._tenant)
+        if not self._tenant.prefix:
+            return False
+        own = count_documents(self._raw, values, FEW_DOCUMENTS + 1)
+        counted = {"namespace": values["namespace"], "links": rows.dumps(wanted), "limit": own + 1}
+        return own <= FEW_DOCUMENTS and self._raw.execute(_SQL["rows_of"], counted).get > own

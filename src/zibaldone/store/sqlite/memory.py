@@ -38,7 +38,7 @@ class Memory:
         return memory_rows.latest_of(found, limit)
 
     def groups(self) -> dict[str, int]:
-        return dict(self._select("groups"))
+        return dict(self._select("groups_own" if self._tenant.prefix else "groups"))
 
     def around(self, document_ids: Iterable[str]) -> dict[str, Surroundings]:
         selected = self._select("around", document_ids=rows.dumps(list(document_ids)))

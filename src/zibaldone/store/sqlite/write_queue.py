@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Callable, Container, Generator, Iterator
 from concurrent.futures import Future
 from contextlib import closing, suppress
@@ -35,7 +36,7 @@ _LOOK_SECONDS = 0.1
 """How often somebody who rests looks whether the others have gone."""
 
 
-@dataclass(eq=False, frozen=True, slots=True)
+@dataclass(eq=False, frozen=True, slots=True, weakref_slot=True)
 class Write(Generic[T]):
     share: str
     work: Callable[[apsw.Connection], T]
@@ -63,7 +64,10 @@ class WriteQueue:
                 return
             self._turns.add(write.share, write)
             self._wake()
-        write.future.add_done_callback(lambda _: self._leave(write))
+        # A future keeps its callbacks when it is done: what a write holds would live on with it, a
+        # hundred megabytes and more, until the collector comes.
+        left = weakref.ref(write)
+        write.future.add_done_callback(lambda _: self._leave(left()))
 
     def close(self) -> None:
         """Refuse further writes; those that wait are still taken."""
@@ -142,9 +146,9 @@ class WriteQueue:
             shares.add(write.share)
         return write
 
-    def _leave(self, write: Write[Any]) -> None:
+    def _leave(self, write: Write[Any] | None) -> None:
         """A write that was cancelled leaves the queue at once."""
-        if write.future.cancelled():
+        if write is not None and write.future.cancelled():
             with self._lock:
                 self._turns.discard(write.share, write)
 

@@ -16,7 +16,7 @@ SELECT at_us, principal, action, document_id, outcome, revision, request_id FROM
 WHERE audit_key IN (
     SELECT audit_key FROM audit INDEXED BY audit_by_document
     WHERE namespace = :namespace
-      AND document_id >= :tenant_start AND (:tenant_end IS NULL OR document_id < :tenant_end)
+      AND document_id >= :tenant_start AND document_id < coalesce(:tenant_end, x'')
     ORDER BY audit_key DESC LIMIT :limit)
 ORDER BY audit_key DESC;
 

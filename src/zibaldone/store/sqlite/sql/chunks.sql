@@ -40,41 +40,46 @@ WHERE d.deleted_at_us IS NULL
   AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end);
 
 -- name: stored
--- What is stored of a document's chunks, to see which of them stay.
-SELECT chunk_key, content_hash, chunk_index, start_char, end_char
-FROM chunks WHERE document_key = :document_key ORDER BY chunk_index;
+-- What is stored of a document's chunks, to see which of them stay; all as one value.
+SELECT json_group_array(json_array(chunk_key, hex(content_hash), chunk_index, start_char, end_char)) FROM (
+    SELECT chunk_key, content_hash, chunk_index, start_char, end_char
+    FROM chunks WHERE document_key = :document_key ORDER BY chunk_index);
 
 -- name: stored_visible
 -- The same for one tenant.
-SELECT c.chunk_key, c.content_hash, c.chunk_index, c.start_char, c.end_char
-FROM documents d CROSS JOIN chunks c USING (document_key)
-WHERE d.document_key = :document_key AND d.namespace = :namespace
-  AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
-ORDER BY c.chunk_index;
+SELECT json_group_array(json_array(chunk_key, hex(content_hash), chunk_index, start_char, end_char)) FROM (
+    SELECT c.chunk_key, c.content_hash, c.chunk_index, c.start_char, c.end_char
+    FROM documents d CROSS JOIN chunks c USING (document_key)
+    WHERE d.document_key = :document_key AND d.namespace = :namespace
+      AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
+    ORDER BY c.chunk_index);
 
 -- name: insert
--- A chunk that was not there before; its key comes back.
+-- Chunks that were not there before, in order; the keys of those of one statement follow each other.
 INSERT INTO chunks (document_key, chunk_index, start_char, end_char, heading, body, content_hash)
-VALUES (:document_key, :chunk_index, :start_char, :end_char, :heading, :body, :content_hash)
-RETURNING chunk_key;
+SELECT :document_key, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4,
+       unhex(value ->> 5)
+FROM json_each(:chunks);
 
 -- name: insert_terms
--- The terms of a new chunk.
-INSERT INTO chunk_terms (rowid, title, heading, body) VALUES (:chunk_key, :title, :heading, :body);
+-- The terms of new chunks.
+INSERT INTO chunk_terms (rowid, title, heading, body)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(:terms);
 
 -- name: move
--- A chunk with the same content at another place.
-UPDATE chunks SET chunk_index = :chunk_index, start_char = :start_char, end_char = :end_char
-WHERE chunk_key = :chunk_key;
+-- Chunks with the same content at another place.
+UPDATE chunks SET chunk_index = m.value ->> 1, start_char = m.value ->> 2, end_char = m.value ->> 3
+FROM json_each(:moved) m
+WHERE chunk_key = m.value ->> 0;
 
 -- name: delete_terms
--- The terms of a chunk that is gone.
-DELETE FROM chunk_terms WHERE rowid = :chunk_key;
+-- The terms of chunks that are gone.
+DELETE FROM chunk_terms WHERE rowid IN (SELECT value FROM json_each(:chunk_keys));
 
 -- name: delete_vectors
--- Its vectors, of every model; the log was told of them.
-DELETE FROM vectors WHERE chunk_key = :chunk_key;
+-- Their vectors, of every model; the log was told of them.
+DELETE FROM vectors WHERE chunk_key IN (SELECT value FROM json_each(:chunk_keys));
 
 -- name: delete
--- The chunk itself.
-DELETE FROM chunks WHERE chunk_key = :chunk_key;
+-- The chunks themselves.
+DELETE FROM chunks WHERE chunk_key IN (SELECT value FROM json_each(:chunk_keys));

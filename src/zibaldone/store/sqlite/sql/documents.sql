@@ -100,6 +100,28 @@ WHERE deleted_at_us IS NULL AND namespace = :namespace
 ORDER BY updated_at_us DESC, document_id DESC
 LIMIT :limit OFFSET :offset;
 
+-- name: recent_own
+-- The same by the paths, for a tenant or folder with few documents among many of others.
+SELECT document_id, parent_id, title, tags, revision, updated_at_us
+FROM documents INDEXED BY documents_live
+WHERE deleted_at_us IS NULL AND namespace = :namespace
+  AND (updated_at_us, document_id) < (:until, :last_id) AND updated_at_us >= :since
+  AND document_id >= :start AND document_id < coalesce(:end, x'')
+ORDER BY updated_at_us DESC, document_id DESC
+LIMIT :limit OFFSET :offset;
+
+-- name: counted
+-- How many live documents a range has, counted up to a limit.
+SELECT count(*) FROM (
+    SELECT 1 FROM documents
+    WHERE deleted_at_us IS NULL AND namespace = :namespace
+      AND document_id >= :start AND document_id < coalesce(:end, x'')
+    LIMIT :limit);
+
+-- name: all
+-- How many live documents the namespace has.
+SELECT documents FROM usage WHERE namespace = :namespace;
+
 -- name: deleted
 -- A page of deleted documents by the time of that, the newest first.
 SELECT document_id, parent_id, title, tags, revision, deleted_at_us

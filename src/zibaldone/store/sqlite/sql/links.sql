@@ -26,6 +26,18 @@ SELECT target, document_id, title FROM (
 WHERE number <= :each
 ORDER BY document_id;
 
+-- name: with_names_own
+-- The same by the tenant's documents, for one that has few among many of others.
+SELECT target, document_id, title FROM (
+    SELECT l.target, d.document_id, d.title,
+           row_number() OVER (PARTITION BY l.target ORDER BY d.document_id) AS number
+    FROM documents d
+    CROSS JOIN document_links l ON l.document_key = d.document_key AND l.kind = 2
+    WHERE d.namespace = :namespace AND d.deleted_at_us IS NULL AND d.document_id >= :start
+      AND d.document_id < coalesce(:end, x'') AND +l.target IN (SELECT value FROM json_each(:names)))
+WHERE number <= :each
+ORDER BY document_id;
+
 -- name: pointing
 -- Live documents that link to one of these targets.
 SELECT DISTINCT d.document_id, d.title
@@ -37,3 +49,23 @@ WHERE d.namespace = :namespace AND d.deleted_at_us IS NULL AND d.document_id >= 
   AND (:end IS NULL OR d.document_id < :end)
 ORDER BY d.document_id
 LIMIT :limit;
+
+-- name: pointing_own
+-- The same by the tenant's documents.
+SELECT DISTINCT d.document_id, d.title
+FROM documents d
+CROSS JOIN json_each(:links) n
+CROSS JOIN document_links l
+    ON l.document_key = d.document_key AND l.kind = n.value ->> 0 AND l.target = n.value ->> 1
+WHERE d.namespace = :namespace AND d.deleted_at_us IS NULL AND d.document_id >= :start
+  AND d.document_id < coalesce(:end, x'')
+ORDER BY d.document_id
+LIMIT :limit;
+
+-- name: rows_of
+-- How many rows there are for these links or names in the namespace, counted up to a limit.
+SELECT count(*) FROM (
+    SELECT 1 FROM json_each(:links) n
+    CROSS JOIN document_links l
+        ON l.namespace = :namespace AND l.kind = n.value ->> 0 AND l.target = n.value ->> 1
+    LIMIT :limit);

@@ -55,6 +55,14 @@ WHERE e.namespace = :namespace
   AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
 GROUP BY e.group_id ORDER BY e.group_id;
 
+-- name: groups_own
+-- The same by the tenant's documents, for one that sees a folder.
+SELECT e.group_id, count(*)
+FROM documents d CROSS JOIN memory_episodes e USING (document_key)
+WHERE d.namespace = :namespace
+  AND d.document_id >= :start AND d.document_id < coalesce(:end, x'')
+GROUP BY e.group_id ORDER BY e.group_id;
+
 -- name: around
 -- What stands beside some episodes, two steps each way.
 SELECT d.document_id, e.group_id, e.episode_id, e.valid_at_us,

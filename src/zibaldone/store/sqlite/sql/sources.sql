@@ -59,7 +59,7 @@ FROM sources s LEFT JOIN (
     )) AS chunks
     FROM documents d
     WHERE d.namespace = :namespace AND d.deleted_at_us IS NULL
-      AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
+      AND d.document_id >= :start AND d.document_id < coalesce(:end, x'')
     GROUP BY d.source_id
 ) held USING (source_id)
 WHERE s.namespace IN (:namespace, '*') ORDER BY s.source_id;

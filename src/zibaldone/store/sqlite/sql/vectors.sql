@@ -45,7 +45,7 @@ WHERE enabled = 1 AND namespace IN (:namespace, '*')
 -- The tenant's documents that a filter admits, found by walking the paths.
 SELECT d.document_key FROM documents d JOIN facets f USING (document_key)
 WHERE d.deleted_at_us IS NULL AND d.namespace = :namespace
-  AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
+  AND d.document_id >= :start AND d.document_id < coalesce(:end, x'')
   AND (:min_score IS NULL OR f.score >= :min_score)
   AND (:post_types IS NULL OR f.post_type IN (SELECT value FROM json_each(:post_types)))
   AND (:created_after IS NULL OR f.created_us >= :created_after)
@@ -65,7 +65,7 @@ GROUP BY document_key HAVING count(*) >= :least;
 SELECT d.document_key FROM documents d
 CROSS JOIN document_tags g USING (document_key)
 WHERE d.deleted_at_us IS NULL AND d.namespace = :namespace
-  AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
+  AND d.document_id >= :start AND d.document_id < coalesce(:end, x'')
   AND +g.tag IN (SELECT value FROM json_each(:tags))
 GROUP BY d.document_key HAVING count(*) >= :least;
 
@@ -74,7 +74,7 @@ GROUP BY d.document_key HAVING count(*) >= :least;
 SELECT count(*) FROM (
   SELECT 1 FROM documents d
   WHERE d.deleted_at_us IS NULL AND d.namespace = :namespace
-    AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
+    AND d.document_id >= :start AND d.document_id < coalesce(:end, x'')
   LIMIT :limit);
 
 -- name: tags_given
@@ -92,5 +92,5 @@ WHERE d.deleted_at_us IS NULL AND d.document_id >= :start AND (:end IS NULL OR d
 -- How many of the caller's documents have no vectors yet or failed, and whether the model has any here.
 SELECT (SELECT count(*) FROM documents d
         WHERE d.vector_status IN ('pending', 'error') AND d.deleted_at_us IS NULL AND d.namespace = :namespace
-          AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)),
+          AND d.document_id >= :start AND d.document_id < coalesce(:end, x'')),
        EXISTS (SELECT 1 FROM models m JOIN vectors v USING (model_id) WHERE m.identity = :identity);
