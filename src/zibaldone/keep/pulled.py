@@ -73,35 +73,32 @@ class PulledDocuments:
         return [outcomes[row.document_id] for row, _ in pairs]
 
     async def _write_long(self, run: Run, row: RowDocument, pulled: PulledRow) -> Imported:
-        """A document whose chunks take long, in steps.
+        """A document whose chunks take long: they are made before its transaction."""
 
-        If the process ends between them, the next run finds the document as it should be.
-        """
+        def remember(writer: Writer) -> None:
+            writer.pulled.require_run(run.source_id, run.run)
+            writer.pulled.put_rows(run.source_id, [pulled])
+
         edit = Edit(
             row.document_id,
             look=lambda reader: Seen(reader.documents.get(row.document_id)),
             decide=lambda seen, _: _change(seen.document, row, run, self._limits),
             text_chars=len(row.body),
             source_id=run.source_id,
+            beside=remember,
         )
         try:
             _, change = await write_edit(
                 self._store, self._preparation, run.tenant, edit, run.actor
             )
-            outcome = Imported(row.document_id, "created" if change.is_new else "updated")
         except _Unchanged:
-            outcome = Imported(row.document_id, "unchanged")
+            await self._store.write(run.tenant, remember)
+            return Imported(row.document_id, "unchanged")
         except QuotaExceeded:
             raise
         except RequestError as error:
             return Imported(row.document_id, "failed", error.message)
-
-        def remember(writer: Writer) -> None:
-            writer.pulled.require_run(run.source_id, run.run)
-            writer.pulled.put_rows(run.source_id, [pulled])
-
-        await self._store.write(run.tenant, remember)
-        return outcome
+        return Imported(row.document_id, "created" if change.is_new else "updated")
 
     async def seal(
         self,
