@@ -121,12 +121,13 @@ class PulledDocuments:
 
     async def delete(self, run: Run, document_ids: Sequence[str]) -> int:
         """Delete the documents of rows that are gone, softly; how many were there."""
-        deleted = 0
-        for start in range(0, len(document_ids), SYNC_DELETE_BATCH):
-            batch = document_ids[start : start + SYNC_DELETE_BATCH]
-            deleted += await self._store.write(
+        deleted = done = 0
+        while done < len(document_ids):
+            batch = document_ids[done : done + SYNC_DELETE_BATCH]
+            done_now, deleted_now = await self._store.write(
                 run.tenant, partial(_delete_batch, batch=batch, run=run)
             )
+            done, deleted = done + done_now, deleted + deleted_now
         return deleted
 
     async def drop_blocks(self, run: Run, blocks: Sequence[int]) -> None:
@@ -238,14 +239,18 @@ def _content_of(document: Document) -> tuple[object, ...]:
     )
 
 
-def _delete_batch(writer: Writer, *, batch: Sequence[str], run: Run) -> int:
+def _delete_batch(writer: Writer, *, batch: Sequence[str], run: Run) -> tuple[int, int]:
+    """How many of them are done, and how many of these were there. It ends after much text."""
     writer.pulled.require_run(run.source_id, run.run)
-    deleted = 0
+    done = deleted = chars = 0
     for document_id in batch:
         before = writer.documents.get(document_id)
-        if before is None or not before.is_live or before.source_id != run.source_id:
-            continue
-        delete_live(writer, before, run.actor)
-        deleted += 1
-    writer.pulled.remove_rows(run.source_id, batch)
-    return deleted
+        if before is not None and before.is_live and before.source_id == run.source_id:
+            delete_live(writer, before, run.actor)
+            deleted += 1
+            chars += len(before.body)
+        done += 1
+        if chars >= IMPORT_BATCH_BYTES_MAX:
+            break
+    writer.pulled.remove_rows(run.source_id, batch[:done])
+    return done, deleted

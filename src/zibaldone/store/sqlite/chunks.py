@@ -59,8 +59,9 @@ class ChunkTable:
         if changes.removed:
             gone = [{"chunk_key": key} for key in changes.removed]
             vector_log.append_removed(self._raw, changes.removed)
-            for statement in ("delete_terms", "delete_vectors", "delete"):
+            for statement in ("delete_terms", "delete_vectors"):
                 self._raw.executemany(_SQL[statement], gone)
+            self._raw.execute(_SQL["delete"], {"chunk_keys": rows.dumps(list(changes.removed))})
         if changes.moved:
             self._raw.executemany(
                 _SQL["move"],
