@@ -76,6 +76,7 @@ DELETE FROM chunk_terms WHERE rowid = :chunk_key;
 DELETE FROM vectors WHERE chunk_key = :chunk_key;
 
 -- name: delete
--- The chunks themselves, in one statement: each would have a journal of its own because of the
--- trigger, and to end one takes the longer the more a transaction has changed.
+-- The chunks themselves, in one statement.
+-- Each for itself would have a journal because of the trigger, and to end one takes the longer the
+-- more the transaction has changed.
 DELETE FROM chunks WHERE chunk_key IN (SELECT value FROM json_each(:chunk_keys));
