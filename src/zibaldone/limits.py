@@ -823,9 +823,9 @@ HEADING_CHARS_MAX = 120
 IMPORT_BATCH_DOCUMENTS_MAX = 200
 """Documents in one transaction of an import: enough to share the cost of a commit."""
 
-IMPORT_BATCH_BYTES_MAX = 4 * MIB
-"""Text in one transaction of an import: limits its memory, and how long it blocks a server's
-writes."""
+IMPORT_BATCH_BYTES_MAX = 512 * KIB
+"""Text in one transaction of an import or a sync, unless it is one document: for each byte, nobody
+else can write for about half a microsecond."""
 
 IMPORT_HOLD_SECONDS_MAX = 2.0
 """How long an import writes before it pauses to let other processes write."""

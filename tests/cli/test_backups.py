@@ -19,6 +19,8 @@ from tests.drivers.commands import Commands
 from tests.drivers.engines import backend_of, engine_of
 from tests.drivers.rag import HASHED, wait_until_indexed
 from tests.drivers.server import Server, clean_environment
+from zibaldone.errors import Conflict
+from zibaldone.store.sqlite.backup import install
 
 AUDIT = "SELECT audit_key, at_us, principal, action, document_id, revision, outcome FROM audit"
 DOCUMENTS = (
@@ -315,6 +317,46 @@ class TestRefused:
         answer: dict[str, Any] = cli.json("restore", file, "--force")
         assert Path(answer["kept"]).read_bytes() == wreck
         assert cli.ids() == ["a"]
+
+
+@pytest.mark.engine("sqlite", reason="the store is a file")
+class TestWhatIsBeside:
+    def test_a_log_without_its_file_is_kept_and_not_mixed_in(
+        self, cli: Commands, tmp_path: Path
+    ) -> None:
+        """Somebody moved the file away, and left the log of a server that was killed."""
+        file, database = str(tmp_path / "kb.backup"), cli.data / "zibaldone.db"
+        cli.ok("put", "a", stdin="one")
+        cli.ok("backup", file)
+        script = (
+            "import os, signal, sqlite3, sys; raw = sqlite3.connect(sys.argv[1]);"
+            "raw.execute(\"UPDATE bodies SET body = 'of the log'\"); raw.commit();"
+            "os.kill(os.getpid(), signal.SIGKILL)"
+        )
+        subprocess.run([sys.executable, "-c", script, str(database)], check=False, timeout=60)
+        database.unlink()
+        log = database.with_name("zibaldone.db-wal").read_bytes()
+        assert b"of the log" in log
+        answer = cli.json("restore", file)
+        assert cli.ok("get", "a") == "one"
+        assert Path(answer["kept"]).read_bytes() == log
+
+    @pytest.mark.parametrize("force", [False, True])
+    def test_what_was_written_while_the_backup_was_read_is_not_lost(
+        self, cli: Commands, tmp_path: Path, force: bool
+    ) -> None:
+        cli.ok("put", "a", stdin="one")
+        made, kept = tmp_path / "made.db", tmp_path / "kept.db"
+        cli.ok("--store", str(made), "put", "b", stdin="two")
+        database = cli.data / "zibaldone.db"
+        if not force:
+            with pytest.raises(Conflict, match="was filled"):
+                install(made, database, kept, force=False)
+            assert cli.ids() == ["a"]
+            return
+        assert install(made, database, kept, force=True) == kept
+        assert cli.ids() == ["b"]
+        assert cli.ok("--store", str(kept), "ls", "--all").splitlines() == ["a"]
 
 
 @pytest.mark.engine("sqlite", reason="the store is a file")

@@ -228,7 +228,7 @@ def test_a_file_that_cannot_be_converted_in_time_does_not_stop_the_others(
     (folder / "page.html").write_text("<title>Page</title><p>words")
     summary = cli.json("import", str(folder))
     assert counts(summary) == (4, 0, 0, 0, 1)
-    assert "was not converted within 5 seconds" in reasons(summary)["hostile.html"]
+    assert "5 seconds" in reasons(summary)["hostile.html"]  # of time, or of computing
     assert cli.json("get", "page.html")["title"] == "Page"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,12 +14,14 @@ from tests.drivers.engines import backend_of
 from zibaldone.access.principal import LOCAL
 from zibaldone.errors import StorageFull
 from zibaldone.keep.commit import Actor
-from zibaldone.keep.imports import import_documents
-from zibaldone.limits import Limits
+from zibaldone.keep.imports import import_documents, write_batch
+from zibaldone.limits import PREPARE_INLINE_CHARS_MAX, Limits
+from zibaldone.model.chunk import ChunkTerms
 from zibaldone.model.document import Document, Revision
 from zibaldone.model.incoming import Imported, Incoming
 from zibaldone.model.instant import now_us
 from zibaldone.store.port import Store, Writer
+from zibaldone.text import terms
 
 ACTOR = Actor("importer", "request-1")
 LONG_AGO_US = 1_600_000_000_000_000
@@ -192,3 +195,26 @@ def test_a_document_that_is_imported_again_keeps_when_it_was_created(
     assert (result.outcome, after.body, after.revision) == ("updated", "newer text", 6)
     assert after.created_at_us == LONG_AGO_US
     assert after.updated_at_us > LONG_AGO_US + 1
+
+
+def test_the_chunks_of_a_long_document_are_made_before_its_transaction(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server on the same file could not write for seconds."""
+    made, makers = terms.chunk_terms, []
+
+    def noted(title: str, heading: str, text: str) -> ChunkTerms:
+        makers.append(threading.current_thread().name)
+        return made(title, heading, text)
+
+    monkeypatch.setattr("zibaldone.text.chunk_changes.chunk_terms", noted)
+    body = "\n\n".join(f"Paragraph {n} is about wombats." for n in range(3_000))
+    assert len(body) > PREPARE_INLINE_CHARS_MAX
+    for text in (body, f"{body}\n\nA numbat came by."):
+        batch = [Incoming(document("a", text)), Incoming(document("b", "short " + text[-9:]))]
+        writing = write_batch(store, LOCAL.tenant, batch, ACTOR, Limits(), "keep_edited")
+        assert {one.outcome for one in asyncio.run(writing)} <= {"created", "updated"}
+        assert len(makers) > 50
+        assert sum("writer" in name for name in makers) == 1, "of the short one"
+        makers.clear()
+    assert stored(store, "a").body.endswith("came by.")

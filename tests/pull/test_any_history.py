@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,11 @@ from tests.pull.databases import (
 )
 from tests.pull.pulling import Pulling, counts
 from tests.store.backends import BACKENDS, Backend
-from zibaldone.errors import StorageUnavailable
-from zibaldone.limits import Limits
+from zibaldone.errors import Conflict, StorageUnavailable
+from zibaldone.keep.pulled import Pair, PulledDocuments, Run
+from zibaldone.keep.writing import Preparation
+from zibaldone.limits import PREPARE_INLINE_CHARS_MAX, Limits
+from zibaldone.model.incoming import Imported
 from zibaldone.store.open import open_store
 
 
@@ -220,7 +224,6 @@ def test_a_run_that_was_overtaken_stops(tmp_path: Path) -> None:
     import asyncio
 
     from zibaldone.access.principal import Tenant
-    from zibaldone.errors import Conflict
 
     posts = Posts()
     database = SqliteFile(tmp_path)
@@ -243,6 +246,38 @@ def test_a_run_that_was_overtaken_stops(tmp_path: Path) -> None:
         asyncio.run(pulling.start(definition, source_id, on_progress=overtake))
     assert pulling.sync(definition).failed == 0
     assert pulling.contents() == expected(posts, has_native_times=False)
+    pulling.close()
+    store.close()
+    database.close()
+
+
+class Overtaken(PulledDocuments):
+    """Each time when rows are about to be written, another process begins a run."""
+
+    async def write(self, run: Run, pairs: Sequence[Pair]) -> list[Imported]:
+        await self.begin(run.tenant, run.source_id, run.source_name, run.run + 1)
+        return await super().write(run, pairs)
+
+
+def test_a_run_that_was_overtaken_writes_no_long_row(tmp_path: Path) -> None:
+    """What is remembered of the row would be the other run's, and would never be compared again."""
+    database = SqliteFile(tmp_path)
+    create_posts(database)
+    (post,) = Posts().add(1)
+    post.values["Body"] = "word " * PREPARE_INLINE_CHARS_MAX
+    insert_posts(database, [post])
+    store = open_store(str(tmp_path / "zibaldone.db"), Limits())
+    pulling = Pulling(store, database)
+    definition = pulling.define()
+    own, preparation = pulling.destination, Preparation()
+    pulling.destination = Overtaken(store, preparation, Limits())
+    with pytest.raises(Conflict, match="Another sync"):
+        pulling.sync(definition)
+    assert pulling.documents() == {}
+    pulling.destination = own
+    assert counts(pulling.sync(definition)) == (1, 0, 0, 0, 0)
+    assert counts(pulling.sync(definition)) == (0, 0, 0, 1, 0)
+    preparation.close()
     pulling.close()
     store.close()
     database.close()

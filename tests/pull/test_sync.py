@@ -233,6 +233,28 @@ def test_a_sweep_that_would_delete_much_stops_and_asks(pulling: Pulling, posts: 
     check(pulling, posts)
 
 
+def test_long_documents_are_deleted_in_several_transactions(
+    pulling: Pulling, posts: Posts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others write between them."""
+    monkeypatch.setattr("zibaldone.keep.pulled.IMPORT_BATCH_BYTES_MAX", 1)
+    definition = pulling.define()
+    pulling.sync(definition)
+    delete_posts(pulling.database, posts.delete(3))
+    writes = []
+    write = pulling.store.write
+
+    async def counted(tenant: Any, work: Any) -> Any:
+        result = await write(tenant, work)
+        writes.append(result)
+        return result
+
+    monkeypatch.setattr(pulling.store, "write", counted)
+    assert counts(pulling.sync(definition)) == (0, 0, 3, 57, 0)
+    assert writes.count((1, 1)) == 3
+    check(pulling, posts)
+
+
 def test_new_rows_do_not_make_it_fewer_that_are_gone(pulling: Pulling, posts: Posts) -> None:
     """The share is one of the rows that the source had, not of those that it has now."""
     definition = pulling.define(watermark="UpdatedAt", delete_share_max=0.5)

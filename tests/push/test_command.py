@@ -219,12 +219,33 @@ class TestInstallHook:
         assert settings["hooks"]["SessionEnd"] == [other]
         assert with_hook(changed, "push", seconds=3) == changed
 
-    @pytest.mark.parametrize("text", ["[]", "{", '{"hooks": 1}', '{"hooks": {"SessionEnd": 1}}'])
+    @pytest.mark.parametrize(
+        "text",
+        [
+            b"[]",
+            b"{",
+            b'{"hooks": 1}',
+            b'{"hooks": {"SessionEnd": 1}}',
+            b'{"model": "\xff"}',
+            b'{"model": "\\ud800"}',
+            b"[" * 5_000,
+        ],
+    )
     def test_a_file_that_is_something_else_is_not_touched(
-        self, run: Commands, notes: Path, tmp_path: Path, text: str
+        self, run: Commands, notes: Path, tmp_path: Path, text: bytes
     ) -> None:
         file = tmp_path / "settings.json"
-        file.write_text(text)
+        file.write_bytes(text)
         given = [*write(notes), "http://a/", f"--install-hook={file}"]
         assert run("push", *given).exit_code == 3
-        assert file.read_text() == text
+        assert file.read_bytes() == text
+        assert list(tmp_path.glob("*.new")) == []
+
+    def test_where_a_link_leads(self, run: Commands, notes: Path, tmp_path: Path) -> None:
+        """The settings of many are links into a repository."""
+        file, link = tmp_path / "kept.json", tmp_path / "settings.json"
+        file.write_text('{"hooks": {"SessionEnd": [{"hooks": 5}]}}')
+        link.symlink_to(file.name)
+        run.ok("push", *write(notes), "http://a/", f"--install-hook={link}")
+        assert link.is_symlink()
+        assert len(json.loads(file.read_text())["hooks"]["SessionEnd"]) == 2

@@ -167,8 +167,7 @@ def _restore_file(settings: Settings, file: Path, target: Path, force: bool) -> 
         made, facts = _opened_copy(file, folder)
         # To the schema of this version, and to see that it can be opened.
         open_store(str(made.absolute()), settings.limits).close()
-        kept = _kept(target) if found in ("held", "damaged") else None
-        install(made, target, kept)
+        kept = install(made, target, _kept(target), force=force)
     return Restored(facts, description_of(target), kept)
 
 

@@ -253,19 +253,22 @@ def _install_hook(options: PushOptions, file: Path) -> None:
     if options.delete:
         words.append("--delete")
     try:
+        file = file.resolve()  # one that a link leads to is changed there, and the link stays
         known = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
         if not isinstance(known, dict):
             raise InvalidArgument(f"{file} is not a JSON object.")
         seconds = int(options.seconds_max or PUSH_HOOK_SECONDS_MAX) + _HOOK_SPARE_SECONDS
         changed = with_hook(known, shlex.join(words), seconds=seconds)
+        content = (json.dumps(changed, indent=2, ensure_ascii=False) + "\n").encode()
         file.parent.mkdir(parents=True, exist_ok=True)
         draft = file.with_name(f"{file.name}.{os.getpid()}.new")
-        draft.write_text(json.dumps(changed, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        draft.touch(mode=0o600)  # settings may hold keys
+        draft.write_bytes(content)
         if file.exists():
             shutil.copymode(file, draft)
         draft.replace(file)
-    except json.JSONDecodeError as problem:
-        raise InvalidArgument(f"{file} is not JSON: {problem}.") from None
+    except (ValueError, RecursionError) as problem:
+        raise InvalidArgument(f"{file} is not JSON in UTF-8: {problem}.") from None
     except OSError as problem:
         raise ZibaldoneError(f"Cannot write {file}: {problem.strerror}.") from None
     click.echo(f"{file}: SessionStart and SessionEnd now run\n  {shlex.join(words)}")

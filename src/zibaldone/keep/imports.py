@@ -6,17 +6,20 @@ with its own, so a history never has a gap.
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import orjson
 
+from zibaldone.access.principal import Tenant
 from zibaldone.errors import InvalidArgument, RequestError
 from zibaldone.keep.commit import Actor, commit, vector_status
 from zibaldone.keep.metadata import merged
-from zibaldone.limits import REVISION_MAX, Limits
+from zibaldone.limits import PREPARE_INLINE_CHARS_MAX, REVISION_MAX, Limits
+from zibaldone.model.chunking import Chunking
 from zibaldone.model.document import Document
 from zibaldone.model.incoming import Existing, Imported, Incoming, Outcome
 from zibaldone.model.instant import now_us
@@ -26,9 +29,12 @@ from zibaldone.store.port import (
     AuditWrites,
     QueueWrites,
     Reader,
+    Store,
     Writer,
 )
 from zibaldone.text import normalize
+from zibaldone.text.chunk import cut
+from zibaldone.text.chunk_changes import WantedChunks, never_ends
 from zibaldone.text.labels import Labels, labels_of
 
 _MIME = re.compile(r"[\w.+-]{1,64}/[\w.+-]{1,63}")
@@ -43,8 +49,65 @@ class _Plan:
     """None: nothing is to be written."""
 
 
+_Text = tuple[str, str, str, Chunking]
+"""Title, body and type of a document, and how it is cut: what its chunks depend on."""
+
+Prepared = Mapping[_Text, WantedChunks]
+
+
+async def write_batch(
+    store: Store,
+    tenant: Tenant,
+    batch: Sequence[Incoming],
+    actor: Actor,
+    limits: Limits,
+    existing: Existing,
+) -> list[Imported]:
+    """Store the batch in one transaction.
+
+    The chunks of long documents are made before: that takes seconds, in which nobody could write.
+    """
+    prepared: Prepared = {}
+    long = [one for one in batch if len(one.document.body) > PREPARE_INLINE_CHARS_MAX]
+    if long:
+        texts = await store.read(
+            tenant, lambda reader: _texts(reader, long, actor, limits, existing), seconds_max=60.0
+        )
+        prepared = await asyncio.to_thread(_prepared, texts)
+    return await store.write(
+        tenant, lambda writer: import_documents(writer, batch, actor, limits, existing, prepared)
+    )
+
+
+def _texts(
+    reader: Reader, batch: Sequence[Incoming], actor: Actor, limits: Limits, existing: Existing
+) -> list[_Text]:
+    plans = (_plan(reader, incoming, actor, limits, existing) for incoming in batch)
+    after = [plan.after for plan in plans if plan.after is not None and plan.after.is_live]
+    return [_text_of(reader, document) for document in after]
+
+
+def _text_of(reader: Reader | Writer, document: Document) -> _Text:
+    chunking = reader.sources.chunking(document.source_id)
+    return document.title, document.body, document.mime, chunking
+
+
+def _prepared(texts: Iterable[_Text]) -> Prepared:
+    prepared = {}
+    for title, body, mime, chunking in texts:
+        chunks = WantedChunks.of(title, cut(body, mime, chunking))
+        chunks.make_terms((), never_ends)
+        prepared[title, body, mime, chunking] = chunks
+    return prepared
+
+
 def import_documents(
-    writer: Writer, batch: Sequence[Incoming], actor: Actor, limits: Limits, existing: Existing
+    writer: Writer,
+    batch: Sequence[Incoming],
+    actor: Actor,
+    limits: Limits,
+    existing: Existing,
+    prepared: Prepared | None = None,
 ) -> list[Imported]:
     """Store the batch in one transaction; a document that cannot be stored does not stop it."""
     arriving = cast("Writer", _Arriving(writer, now_us()))
@@ -59,7 +122,8 @@ def import_documents(
                     if before is None
                     else writer.documents.replace(before, state)
                 )
-            commit(arriving, before, plan.after, actor)
+            chunks = prepared.get(_text_of(writer, plan.after)) if prepared else None
+            commit(arriving, before, plan.after, actor, prepared=chunks)
         results.append(plan.result)
     return results
 

@@ -73,35 +73,32 @@ class PulledDocuments:
         return [outcomes[row.document_id] for row, _ in pairs]
 
     async def _write_long(self, run: Run, row: RowDocument, pulled: PulledRow) -> Imported:
-        """A document whose chunks take long, in steps.
+        """A document whose chunks take long: they are made before its transaction."""
 
-        If the process ends between them, the next run finds the document as it should be.
-        """
+        def remember(writer: Writer) -> None:
+            writer.pulled.require_run(run.source_id, run.run)
+            writer.pulled.put_rows(run.source_id, [pulled])
+
         edit = Edit(
             row.document_id,
             look=lambda reader: Seen(reader.documents.get(row.document_id)),
             decide=lambda seen, _: _change(seen.document, row, run, self._limits),
             text_chars=len(row.body),
             source_id=run.source_id,
+            beside=remember,
         )
         try:
             _, change = await write_edit(
                 self._store, self._preparation, run.tenant, edit, run.actor
             )
-            outcome = Imported(row.document_id, "created" if change.is_new else "updated")
         except _Unchanged:
-            outcome = Imported(row.document_id, "unchanged")
+            await self._store.write(run.tenant, remember)
+            return Imported(row.document_id, "unchanged")
         except QuotaExceeded:
             raise
         except RequestError as error:
             return Imported(row.document_id, "failed", error.message)
-
-        def remember(writer: Writer) -> None:
-            writer.pulled.require_run(run.source_id, run.run)
-            writer.pulled.put_rows(run.source_id, [pulled])
-
-        await self._store.write(run.tenant, remember)
-        return outcome
+        return Imported(row.document_id, "created" if change.is_new else "updated")
 
     async def seal(
         self,
@@ -124,12 +121,13 @@ class PulledDocuments:
 
     async def delete(self, run: Run, document_ids: Sequence[str]) -> int:
         """Delete the documents of rows that are gone, softly; how many were there."""
-        deleted = 0
-        for start in range(0, len(document_ids), SYNC_DELETE_BATCH):
-            batch = document_ids[start : start + SYNC_DELETE_BATCH]
-            deleted += await self._store.write(
+        deleted = done = 0
+        while done < len(document_ids):
+            batch = document_ids[done : done + SYNC_DELETE_BATCH]
+            done_now, deleted_now = await self._store.write(
                 run.tenant, partial(_delete_batch, batch=batch, run=run)
             )
+            done, deleted = done + done_now, deleted + deleted_now
         return deleted
 
     async def drop_blocks(self, run: Run, blocks: Sequence[int]) -> None:
@@ -241,14 +239,18 @@ def _content_of(document: Document) -> tuple[object, ...]:
     )
 
 
-def _delete_batch(writer: Writer, *, batch: Sequence[str], run: Run) -> int:
+def _delete_batch(writer: Writer, *, batch: Sequence[str], run: Run) -> tuple[int, int]:
+    """How many of them are done, and how many of these were there. It ends after much text."""
     writer.pulled.require_run(run.source_id, run.run)
-    deleted = 0
+    done = deleted = chars = 0
     for document_id in batch:
         before = writer.documents.get(document_id)
-        if before is None or not before.is_live or before.source_id != run.source_id:
-            continue
-        delete_live(writer, before, run.actor)
-        deleted += 1
-    writer.pulled.remove_rows(run.source_id, batch)
-    return deleted
+        if before is not None and before.is_live and before.source_id == run.source_id:
+            delete_live(writer, before, run.actor)
+            deleted += 1
+            chars += len(before.body)
+        done += 1
+        if chars >= IMPORT_BATCH_BYTES_MAX:
+            break
+    writer.pulled.remove_rows(run.source_id, batch[:done])
+    return done, deleted

@@ -79,6 +79,8 @@ class Edit(Generic[C]):
     """Of a document that it makes."""
     work_chars: Callable[[Seen], int] = lambda _: 0
     """What deciding it may cost, as the length of a text to be cut and indexed."""
+    beside: Callable[[Writer], None] = lambda _: None
+    """What its transaction does first; what it raises is raised, and nothing is stored."""
 
 
 class Stopped(Exception):
@@ -165,7 +167,7 @@ async def _write_long(
         base = await store.read(tenant, lambda reader: _base(reader, edit))
         prepared = await preparation.run(partial(_prepare, edit, base, terms))
         try:
-            document = await store.write(tenant, partial(_commit_prepared, prepared, actor))
+            document = await store.write(tenant, partial(_commit_prepared, edit, prepared, actor))
         except Outdated:
             end_if_cancelled()
         else:
@@ -205,6 +207,7 @@ def _decide_and_commit(writer: Writer, edit: Edit[C], actor: Actor) -> tuple[Doc
     change = edit.decide(seen, never_ends)
     if len(change.after.body) > PREPARE_INLINE_CHARS_MAX:
         return None
+    edit.beside(writer)
     return commit(writer, change.before, change.after, actor), change
 
 
@@ -231,7 +234,10 @@ def _prepare(
     return _Prepared(change, chunking, chunks)
 
 
-def _commit_prepared(prepared: _Prepared[C], actor: Actor, writer: Writer) -> Document:
+def _commit_prepared(
+    edit: Edit[C], prepared: _Prepared[C], actor: Actor, writer: Writer
+) -> Document:
+    edit.beside(writer)
     before, after = prepared.change.before, prepared.change.after
     if writer.sources.chunking(after.source_id) != prepared.chunking:
         raise Outdated

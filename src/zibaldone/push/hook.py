@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from zibaldone.errors import InvalidArgument
@@ -34,5 +34,7 @@ def _is_only(group: object, command: str) -> bool:
     """Whether a group of hooks has this command and no other."""
     if not isinstance(group, dict) or "matcher" in group:
         return False
-    hooks: Sequence[Any] = group.get("hooks") or ()
-    return len(hooks) == 1 and isinstance(hooks[0], dict) and hooks[0].get("command") == command
+    match group.get("hooks"):
+        case [{"command": known}]:
+            return bool(known == command)
+    return False

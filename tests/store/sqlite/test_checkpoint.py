@@ -118,6 +118,32 @@ def test_a_reader_that_never_ends_delays_writers_but_does_not_stop_them(
     assert len(kept.ids()) == 91
 
 
+def test_a_reader_that_stays_is_waited_for_once(
+    kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A backup of minutes beside a busy writer: nobody waits for it again and again."""
+    waits: list[float] = []
+    make_waiting = checkpoint.Checkpoints._make_waiting
+
+    def watched(self: checkpoint.Checkpoints, wait_seconds: float) -> bool:
+        waits.append(wait_seconds)
+        return make_waiting(self, 0)
+
+    monkeypatch.setattr(checkpoint.Checkpoints, "_make_waiting", watched)
+    kept.create("first", BODY)
+    backup = apsw.Connection(str(tmp_path / DATABASE_NAME))
+    backup.execute("BEGIN; SELECT count(*) FROM documents").fetchall()
+    for number in range(90):
+        kept.create(f"d/{number}", BODY)
+    assert wal_bytes(tmp_path) > 4 * LARGE * PAGE_BYTES
+    assert len(waits) == 1
+    assert waits[0] <= 1
+    backup.close()
+    for number in range(30):
+        kept.create(f"e/{number}", BODY)
+    assert wal_bytes(tmp_path) < (LARGE + 60) * PAGE_BYTES
+
+
 def test_reads_go_on_while_the_writer_waits_for_readers(
     kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

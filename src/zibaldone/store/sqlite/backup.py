@@ -154,44 +154,70 @@ def occupancy(path: Path) -> Occupancy:
     try:
         refuse_other_file(path)
         with _exclusively(path) as raw:
-            held = (
-                f"EXISTS (SELECT 1 FROM {name})"
-                for name in ("documents", "audit", "api_keys")
-                if raw.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", (name,)).fetchall()
-            )
-            is_held = raw.execute(f"SELECT {' OR '.join(held) or '0'}").get
+            is_held = _is_held(raw)
     except StorageCorrupt:
         return "damaged"
     return "held" if is_held else "empty"
 
 
-def install(made: Path, path: Path, kept: Path | None) -> None:
-    """Put a database file in the place of another, at once. Conflict: a process has that open.
+def _is_held(raw: apsw.Connection) -> bool:
+    held = (
+        f"EXISTS (SELECT 1 FROM {name})"
+        for name in ("documents", "audit", "api_keys")
+        if raw.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", (name,)).fetchall()
+    )
+    return bool(raw.execute(f"SELECT {' OR '.join(held) or '0'}").get)
 
-    `kept`: where the other one is kept. A kill at any moment leaves one or the other in place.
+
+def install(made: Path, path: Path, kept: Path, *, force: bool) -> Path | None:
+    """Put a database file in the place of another, at once; where the other one is kept.
+
+    None: it held nothing. A kill at any moment leaves one or the other in place. Conflict: a
+    process has it open; or, without `force`, it holds something by now.
     """
     with file_errors(path):
         _own_like(made, path if path.exists() else path.parent)
         sync(made)
         try:
-            with _exclusively(path) if path.exists() else _nobody():
-                if kept is not None:
-                    _link(path, kept)
-                made.replace(path)
+            if path.exists():
+                found = _replace_whole(made, path, kept, force)
+            else:
+                found = _replace_with_logs(made, path, kept)
         except StorageCorrupt:
-            _replace_damaged(made, path, kept)
+            found = _replace_with_logs(made, path, kept)
     _sync_folder(path.parent)
+    return found
 
 
-def _replace_damaged(made: Path, path: Path, kept: Path | None) -> None:
-    """With its log, which nobody could move into the file."""
-    for suffix in ("", "-wal", "-shm"):
+def _replace_whole(made: Path, path: Path, kept: Path, force: bool) -> Path | None:
+    with _exclusively(path) as raw:
+        is_held = _is_held(raw)
+        if is_held and not force:
+            raise Conflict(
+                f"{path} was filled while the backup was read. Replace it with --force; it is kept "
+                "then. Nothing was changed."
+            )
+        if is_held:
+            _link(path, kept)
+        made.replace(path)
+    return kept if is_held else None
+
+
+def _replace_with_logs(made: Path, path: Path, kept: Path) -> Path | None:
+    """Where the other one is damaged or gone, so that its logs could not be moved into it.
+
+    SQLite would take them for those of the file that comes in its place, and mix the two.
+    """
+    found = None
+    for suffix in ("-wal", "-journal", ""):
         beside = path.with_name(path.name + suffix)
-        if kept is not None and beside.exists():
-            _link(beside, kept.with_name(kept.name + suffix))
-    for suffix in ("-wal", "-shm"):
+        if beside.exists() and (not suffix or beside.stat().st_size):
+            found = kept.with_name(kept.name + suffix)
+            _link(beside, found)
+    for suffix in ("-wal", "-journal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
     made.replace(path)
+    return found
 
 
 def sync(path: Path) -> None:
@@ -276,11 +302,6 @@ def _exclusively(path: Path) -> Iterator[apsw.Connection]:
             yield connection.raw
     finally:
         connection.close()
-
-
-@contextmanager
-def _nobody() -> Iterator[None]:
-    yield
 
 
 def _require_backup(path: Path) -> None:

@@ -2,7 +2,8 @@
 
 SQLite would do it inside a commit; here it is done after the writes were acknowledged. And SQLite
 would let the WAL grow for as long as there is always some reader on an old snapshot; here the
-writer, once the WAL is large, waits for the readers it has, which their deadlines keep short.
+writer, once the WAL is large, waits a moment for the readers it has. It does so once for a reader
+that stays, such as a backup.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ _DUE_PAGES = 1_000
 _LARGE_PAGES = 16_000
 """64 MB: from here on it is worth making writers wait for readers."""
 
-_WAIT_SECONDS_FIRST = 2.0
-"""Nearly every read is over by then. When one was not, the next wait is twice as long."""
+_WAIT_SECONDS_MAX = 1.0
+"""Nearly every read is over by then. All writes wait meanwhile."""
 
 _PASSING = apsw.SQLITE_CHECKPOINT_PASSIVE
 _WAITING = apsw.SQLITE_CHECKPOINT_TRUNCATE
@@ -39,7 +40,9 @@ class Checkpoints:
     def _start_over(self) -> None:
         self._due_pages = _DUE_PAGES
         self._large_pages = _LARGE_PAGES
-        self._wait_seconds = min(_WAIT_SECONDS_FIRST, self._wait_seconds_max)
+        self._moved_pages = 0
+        self._awaited_at_pages: int | None = None
+        """How far the oldest reader let pages be moved when it was waited for in vain."""
 
     def _committed(self, raw: apsw.Connection, database: str, pages: int) -> int:
         del raw, database
@@ -51,7 +54,7 @@ class Checkpoints:
         if pages < self._due_pages:
             return
         is_large = pages >= self._large_pages
-        if self._make_waiting(self._wait_seconds) if is_large else self._make(_PASSING):
+        if self._make_large() if is_large else self._make(_PASSING):
             if pages >= _LARGE_PAGES and not is_large:
                 self._make_waiting(0)  # it had grown while a reader was in the way
             self._wal_pages = 0
@@ -62,8 +65,15 @@ class Checkpoints:
         self._due_pages = pages + _DUE_PAGES
         if is_large:
             self._large_pages = pages + _LARGE_PAGES
-            self._wait_seconds = min(2 * self._wait_seconds, self._wait_seconds_max)
             _log.warning("the WAL has %d pages and a long read keeps it from being emptied", pages)
+
+    def _make_large(self) -> bool:
+        """Wait for the readers, unless the oldest is the one that was waited for in vain."""
+        self._make(_PASSING)
+        if self._moved_pages == self._awaited_at_pages:
+            return False
+        self._awaited_at_pages = self._moved_pages
+        return self._make_waiting(min(_WAIT_SECONDS_MAX, self._wait_seconds_max))
 
     def make_room(self) -> None:
         """On a full disk the WAL's own room is the first that can be had back."""
@@ -87,4 +97,5 @@ class Checkpoints:
         except apsw.Error as problem:
             _log.warning("the WAL could not be moved into the database file: %s", problem)
             return False
+        self._moved_pages = moved
         return moved == in_wal

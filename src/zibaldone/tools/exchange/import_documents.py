@@ -23,10 +23,13 @@ class ImportedDocuments(TypedDict):
 
 
 async def write(call: Call, given: ImportDocuments) -> ImportedDocuments:
-    limits, actor = call.runtime.limits, call.actor
-    results = await call.runtime.store.write(
+    results = await imports.write_batch(
+        call.runtime.store,
         call.principal.tenant,
-        lambda writer: imports.import_documents(writer, given.batch, actor, limits, given.existing),
+        given.batch,
+        call.actor,
+        call.runtime.limits,
+        given.existing,
     )
     return {"results": results}
 
