@@ -58,6 +58,7 @@ WITHOUT_NAMESPACE = {
     "jobs.cancel": BY_KEY,
     "jobs.retry": BY_KEY,
     "chunks.stored": BY_KEY,
+    "chunks.last_key": "gives the next free key; nobody is told it",
     "chunks.insert": BY_KEY,
     "chunks.insert_terms": BY_KEY,
     "chunks.move": BY_KEY,

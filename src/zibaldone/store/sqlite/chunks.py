@@ -79,10 +79,13 @@ class ChunkTable:
             self._add(document_key, changes)
 
     def _add(self, document_key: int, changes: ChunkChanges) -> None:
-        keys = self._raw.executemany(
+        first_key = int(self._raw.execute(_SQL["last_key"]).get) + 1
+        keyed = dict(enumerate(changes.added, first_key))
+        self._raw.executemany(
             _SQL["insert"],
             [
                 {
+                    "chunk_key": key,
                     "document_key": document_key,
                     "chunk_index": chunk.index,
                     "start_char": chunk.start,
@@ -91,11 +94,10 @@ class ChunkTable:
                     "body": chunk.text,
                     "content_hash": chunk.content_hash,
                 }
-                for chunk in changes.added
+                for key, chunk in keyed.items()
             ],
-        ).fetchall()
-        pairs = zip(keys, changes.added, strict=True)
-        add_terms(self._raw, {key: chunk.terms for (key,), chunk in pairs})
+        )
+        add_terms(self._raw, {key: chunk.terms for key, chunk in keyed.items()})
 
 
 class Chunks:

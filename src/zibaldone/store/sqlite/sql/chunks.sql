@@ -52,11 +52,18 @@ WHERE d.document_key = :document_key AND d.namespace = :namespace
   AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
 ORDER BY c.chunk_index;
 
+-- name: last_key
+-- The highest key that a chunk has or had.
+SELECT max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'chunks'), 0),
+           coalesce((SELECT max(chunk_key) FROM chunks), 0));
+
 -- name: insert
--- A chunk that was not there before; its key comes back.
-INSERT INTO chunks (document_key, chunk_index, start_char, end_char, heading, body, content_hash)
-VALUES (:document_key, :chunk_index, :start_char, :end_char, :heading, :body, :content_hash)
-RETURNING chunk_key;
+-- A chunk that was not there before.
+-- Its key is given: with RETURNING each would have a journal, as is said of `delete`.
+INSERT INTO chunks (chunk_key, document_key, chunk_index, start_char, end_char, heading, body,
+                    content_hash)
+VALUES (:chunk_key, :document_key, :chunk_index, :start_char, :end_char, :heading, :body,
+        :content_hash);
 
 -- name: insert_terms
 -- The terms of a new chunk.
