@@ -659,6 +659,11 @@ TRANSFER_BYTES_PER_SECOND_MIN = 64 * KIB
 UNCOUNTED_BYTES_MAX = 64 * KIB
 """A body or unread answer up to here is not counted as in flight: connections_max bounds it."""
 
+SEND_BUFFER_BYTES = 256 * KIB
+"""What the system takes of an answer ahead of its reader; Linux doubles it. By itself it would take
+megabytes: of answers that nobody reads, on every connection, and with one long copy while nobody
+else is served."""
+
 BODY_EXTRA_BYTES_MAX = 4 * MIB
 """A body up to here is taken though `bytes_in_flight_max` is reached, if its key holds no other: a
 few keys that send slowly must not keep all others from writing."""

@@ -6,6 +6,7 @@ import contextlib
 import json
 import resource
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,7 @@ from tests.drivers.raw import raw_request
 from tests.drivers.server import Server
 from tests.hostile.faulty import FaultyServer
 from tests.hostile.peers import Bystander, Peer, call, peers, post_head, resident_mib
-from zibaldone.limits import BODY_WAIT_SECONDS_MAX, LINGER_SECONDS_MAX, Limits
+from zibaldone.limits import BODY_WAIT_SECONDS_MAX, LINGER_SECONDS_MAX, SEND_BUFFER_BYTES, Limits
 
 MIB = 1 << 20
 SECONDS = 1.5
@@ -131,6 +132,21 @@ class TestTimeLimits:
             time.sleep(SECONDS + 3)
             for peer in hostile:
                 assert peer.read_to_end() < 6 * MIB, "what the system had taken, and no more"
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what a socket holds")
+    def test_the_system_holds_little_of_it(self, quick: Server) -> None:
+        """It is not counted, and nobody is served while it is copied."""
+        with Bystander(quick), peers(quick, 1, small=True) as (peer,):
+            peer.send(raw_request(b"/documents/large"))
+            peer.socket.recv(1, socket.MSG_PEEK)
+            ports = f":{quick.port:04X}", f":{peer.socket.getsockname()[1]:04X}"
+            fields = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+            waiting = [
+                int(each[4].split(":")[0], 16)
+                for each in fields
+                if (each[1][-5:], each[2][-5:]) == ports
+            ]
+            assert 0 < waiting[0] <= 3 * SEND_BUFFER_BYTES
 
     def test_a_slow_reader_gets_all_of_it(self, tmp_path: Path) -> None:
         with Server(tmp_path / "data", environment=QUICK) as server:

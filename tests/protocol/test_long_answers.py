@@ -12,7 +12,7 @@ from zibaldone.access import presence
 from zibaldone.access.presence import Presence
 from zibaldone.errors import ResponseTooLarge
 from zibaldone.limits import ANSWER_BYTES_MAX, LONG_ANSWER_BYTES
-from zibaldone.protocol.jsonrpc import dumps, escape_line_ends
+from zibaldone.protocol.jsonrpc import LongJson, dumps, dumps_pieces, escape_line_ends
 from zibaldone.protocol.long_answers import dumps_long, escape_long_line, quoted, quoted_json
 
 KEY = "key"
@@ -21,7 +21,7 @@ _TEXTS = [
     "",
     "short",
     "x" * (3 * LONG_ANSWER_BYTES),
-    'a"\\\n\x01' * LONG_ANSWER_BYTES,
+    "\0" + 'a"\\\n\x01' * LONG_ANSWER_BYTES,
     "x" + "é" * LONG_ANSWER_BYTES,
     "xx" + "日" * LONG_ANSWER_BYTES,
     "xxx" + "\U0001f600" * LONG_ANSWER_BYTES,
@@ -38,18 +38,20 @@ class TestTexts:
             "items": {"items": [{"content": text, "n": 1}, {"error": {"code": "X"}}], "count": 2},
             "mixed": {"docs": [{"body": text}, "x", 1], "missing": ["y"], "note": text},
         }
-        assert asyncio.run(dumps_long(shapes[shape], KEY)) == dumps(shapes[shape])
+        assert b"".join(asyncio.run(dumps_long(shapes[shape], KEY))) == dumps(shapes[shape])
 
     def test_one_text(self, text: str) -> None:
         assert dumps({"text": asyncio.run(quoted(text, KEY))}) == dumps({"text": text})
 
     def test_json_within_json(self, text: str) -> None:
         inner = dumps({"content": text})
-        assert dumps(asyncio.run(quoted_json(inner, 0, KEY))) == dumps(inner.decode())
+        made = asyncio.run(quoted_json(LongJson([inner]), 0, KEY))
+        assert dumps(made) == dumps(inner.decode())
+        assert b"".join(dumps_pieces([1, {"a": made}, made])) == dumps([1, {"a": made}, made])
 
     def test_a_line(self, text: str) -> None:
         line = dumps({"content": text})
-        made = asyncio.run(escape_long_line(line))
+        made = b"".join(asyncio.run(escape_long_line([line])))
         assert made == escape_line_ends(line)
         assert len(made.decode().splitlines()) == 1
         assert orjson.loads(made) == {"content": text}
@@ -94,6 +96,6 @@ def test_too_much_is_refused() -> None:
     with pytest.raises(ResponseTooLarge, match="in parts"):
         asyncio.run(dumps_long({"content": controls}, KEY))
     inner = dumps({"content": "\x01" * (ANSWER_BYTES_MAX // 12)})
-    asyncio.run(quoted_json(inner, 0, KEY))
+    asyncio.run(quoted_json(LongJson([inner]), 0, KEY))
     with pytest.raises(ResponseTooLarge):
-        asyncio.run(quoted_json(inner, len(inner), KEY))
+        asyncio.run(quoted_json(LongJson([inner]), len(inner), KEY))

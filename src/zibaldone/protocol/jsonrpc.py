@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,10 +31,12 @@ __all__ = [
     "MISSING_REQUIRED_CLIENT_CAPABILITY",
     "PARSE_ERROR",
     "UNSUPPORTED_PROTOCOL_VERSION",
+    "LongJson",
     "Message",
     "ProtocolError",
     "dumps",
     "dumps_line",
+    "dumps_pieces",
     "error_envelope",
     "escape_line_ends",
     "is_long_id",
@@ -132,9 +135,48 @@ def error_envelope(request_id: RequestId, error: ProtocolError) -> dict[str, Any
     return {"jsonrpc": "2.0", "id": request_id, "error": described}
 
 
+class LongJson:
+    """JSON of megabytes, made beforehand. No character is cut between its pieces."""
+
+    __slots__ = ("pieces", "size_bytes")
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        self.pieces = pieces
+        self.size_bytes = sum(map(len, pieces))
+
+
 def dumps(value: Any) -> bytes:
     """UTF-8, unescaped; dates, UUIDs and the like become text rather than an error."""
-    return orjson.dumps(value, default=str)
+    return orjson.dumps(value, default=_as_json)
+
+
+def _as_json(value: object) -> object:
+    return orjson.Fragment(b"".join(value.pieces)) if isinstance(value, LongJson) else str(value)
+
+
+_PLACE = b"\0"
+"""Where a long value stands. JSON has no such byte: in a text it is escaped."""
+
+
+def dumps_pieces(value: Any) -> list[bytes]:
+    """The same bytes as `dumps`, without a copy of what was made beforehand."""
+    made: list[Sequence[bytes]] = []
+
+    def leave_out(part: object) -> object:
+        if not isinstance(part, LongJson):
+            return str(part)
+        made.append(part.pieces)
+        return orjson.Fragment(_PLACE)
+
+    text = orjson.dumps(value, default=leave_out)
+    if not made:
+        return [text]
+    first, *others = text.split(_PLACE)
+    pieces = [first]
+    for long, following in zip(made, others, strict=True):
+        pieces += long
+        pieces.append(following)
+    return pieces
 
 
 _LINE_ENDS = tuple((char.encode(), f"\\u{ord(char):04x}".encode()) for char in "\x85\u2028\u2029")

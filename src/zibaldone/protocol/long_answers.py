@@ -9,7 +9,7 @@ them only what is between the pieces.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -17,7 +17,7 @@ import orjson
 from zibaldone.access.presence import Pauses
 from zibaldone.errors import ResponseTooLarge
 from zibaldone.limits import ANSWER_BYTES_MAX, LONG_ANSWER_BYTES, MIB
-from zibaldone.protocol.jsonrpc import dumps, escape_line_ends
+from zibaldone.protocol.jsonrpc import LongJson, dumps, dumps_pieces, escape_line_ends
 
 _PIECE_CHARS = LONG_ANSWER_BYTES // 4
 """A character takes up to six bytes."""
@@ -38,16 +38,16 @@ async def _pause(size_bytes: int, share: str) -> None:
     await asyncio.sleep(_PAUSES.before(share, work_s=work_s, pause_s=pause_s))
 
 
-async def dumps_long(answer: Mapping[str, Any], share: str) -> bytes:
+async def dumps_long(answer: Mapping[str, Any], share: str) -> list[bytes]:
     """The same bytes as `dumps`; RESPONSE_TOO_LARGE if they are too many to be sent.
 
     `share`: who is answered.
     """
     if not any(map(_may_be_long, answer.values())):
-        return dumps(answer)
-    text = dumps({name: await _prepared(value, share) for name, value in answer.items()})
-    _require_sendable(len(text))
-    return text
+        return [dumps(answer)]
+    pieces = dumps_pieces({name: await _prepared(value, share) for name, value in answer.items()})
+    _require_sendable(sum(map(len, pieces)))
+    return pieces
 
 
 def _may_be_long(value: Any) -> bool:
@@ -78,42 +78,41 @@ async def quoted(value: Any, share: str) -> Any:
         pieces.append(orjson.dumps(value[start : start + _PIECE_CHARS])[1:-1])
         await _pause(len(pieces[-1]), share)
     pieces.append(b'"')
-    return orjson.Fragment(b"".join(pieces))
+    return LongJson(pieces)
 
 
-async def quoted_json(text: bytes, others_bytes: int, share: str) -> orjson.Fragment:
+async def quoted_json(text: LongJson, others_bytes: int, share: str) -> LongJson:
     """JSON as a text within JSON; `others_bytes` are sent beside it."""
     pieces = [b'"']
     size_bytes = others_bytes
-    for part in _parts(text):
+    for part in _parts(text.pieces):
         pieces.append(orjson.dumps(part.decode())[1:-1])
         size_bytes += len(pieces[-1])
         _require_sendable(size_bytes)
         await _pause(len(pieces[-1]), share)
     pieces.append(b'"')
-    return orjson.Fragment(b"".join(pieces))
+    return LongJson(pieces)
 
 
-async def escape_long_line(line: bytes) -> bytes:
+async def escape_long_line(line: Sequence[bytes]) -> list[bytes]:
     """The same as `escape_line_ends`."""
-    if line.isascii():
-        return line
     parts = []
     for part in _parts(line):
         parts.append(escape_line_ends(part))
         await asyncio.sleep(0)
-    return b"".join(parts)
+    return parts
 
 
-def _parts(text: bytes) -> Iterator[bytes]:
+def _parts(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Stretches of UTF-8; no character is cut."""
-    start = 0
-    while start < len(text):
-        end = min(start + LONG_ANSWER_BYTES, len(text))
-        while end < len(text) and text[end] & 0xC0 == 0x80:
-            end += 1
-        yield text[start:end]
-        start = end
+    for piece in pieces:
+        start = 0
+        while start < len(piece):
+            end = min(start + LONG_ANSWER_BYTES, len(piece))
+            while end < len(piece) and piece[end] & 0xC0 == 0x80:
+                end += 1
+            yield piece[start:end]
+            start = end
 
 
 def _require_sendable(size_bytes: int) -> None:

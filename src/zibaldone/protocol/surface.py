@@ -21,6 +21,7 @@ from zibaldone.protocol.guidance import instructions
 from zibaldone.protocol.jsonrpc import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
+    LongJson,
     Message,
     ProtocolError,
     dumps,
@@ -222,24 +223,27 @@ def _for_version(tool: dict[str, Any], annotations: bool, structured: bool) -> d
 
 
 def _content(answer: Mapping[str, Any], version: Version, *, is_error: bool) -> dict[str, Any]:
-    text = dumps(answer)
-    return _result(text, text.decode(), version, is_error=is_error)
+    return _content_of(dumps(answer), version, is_error=is_error)
 
 
 async def _long_content(answer: Mapping[str, Any], version: Version, share: str) -> dict[str, Any]:
-    text = await dumps_long(answer, share)
-    if len(text) <= LONG_ANSWER_BYTES:
-        return _result(text, text.decode(), version, is_error=False)
+    text = LongJson(await dumps_long(answer, share))
+    if text.size_bytes <= LONG_ANSWER_BYTES:
+        return _content_of(b"".join(text.pieces), version, is_error=False)
     quoted = await quoted_json(
-        text, others_bytes=len(text) if version.structured else 0, share=share
+        text, others_bytes=text.size_bytes if version.structured else 0, share=share
     )
     return _result(text, quoted, version, is_error=False)
 
 
+def _content_of(text: bytes, version: Version, *, is_error: bool) -> dict[str, Any]:
+    return _result(orjson.Fragment(text), text.decode(), version, is_error=is_error)
+
+
 def _result(
-    text: bytes, shown: str | orjson.Fragment, version: Version, *, is_error: bool
+    made: orjson.Fragment | LongJson, text: str | LongJson, version: Version, *, is_error: bool
 ) -> dict[str, Any]:
-    result: dict[str, Any] = {"content": [{"type": "text", "text": shown}], "isError": is_error}
+    result: dict[str, Any] = {"content": [{"type": "text", "text": text}], "isError": is_error}
     if version.structured:
-        result["structuredContent"] = orjson.Fragment(text)
+        result["structuredContent"] = made
     return result

@@ -25,6 +25,7 @@ from zibaldone.protocol.jsonrpc import (
     Message,
     ProtocolError,
     dumps,
+    dumps_pieces,
     error_envelope,
     id_of,
     parse_body,
@@ -50,6 +51,7 @@ from zibaldone.web.http import (
     send_body,
     send_error,
     send_json,
+    send_pieces,
 )
 from zibaldone.web.stream import Notify, send_frame, send_stream
 
@@ -79,8 +81,8 @@ class Exchange:
         if self.format == "sse" and status < 400:
             await send_frame(self.scope, self.send, status, envelope, headers)
         else:
-            body = dumps(envelope)
-            await send_body(self.scope, self.send, status, body, (JSON_TYPE, *headers))
+            pieces = dumps_pieces(envelope)
+            await send_pieces(self.scope, self.send, status, pieces, (JSON_TYPE, *headers))
 
 
 class McpEndpoint:

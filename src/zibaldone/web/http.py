@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
 from typing import Any
 
 import orjson
@@ -120,10 +120,19 @@ async def send_start(scope: HttpScope, send: Send, status: int, headers: Iterabl
 async def send_body(
     scope: HttpScope, send: Send, status: int, body: bytes, headers: Iterable[Header]
 ) -> None:
-    length = () if status == 204 else ((b"content-length", b"%d" % len(body)),)
+    await send_pieces(scope, send, status, (body,), headers)
+
+
+async def send_pieces(
+    scope: HttpScope, send: Send, status: int, pieces: Sequence[bytes], headers: Iterable[Header]
+) -> None:
+    """A body that is not joined: the transport writes the pieces at once."""
+    length = () if status == 204 else ((b"content-length", b"%d" % sum(map(len, pieces))),)
     await send(_start(scope, status, (*headers, *length)))
-    is_head = scope["method"] == "HEAD"
-    await send({"type": "http.response.body", "body": b"" if is_head else body})
+    *others, last = (b"",) if scope["method"] == "HEAD" else pieces
+    for piece in others:
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
+    await send({"type": "http.response.body", "body": last})
 
 
 def _start(scope: HttpScope, status: int, headers: Iterable[Header]) -> Message:

@@ -38,8 +38,8 @@ from zibaldone.web.http import (
     parse_object,
     refuse_method,
     request_id,
-    send_body,
     send_json,
+    send_pieces,
 )
 from zibaldone.web.routes import Route
 
@@ -125,8 +125,8 @@ class Rest:
         answer = await call_tool(tool, call, arguments, from_text=route.is_text)
         status = route.status if answer.get("status") == "created" else 200
         if tool.is_long:
-            body = await dumps_long(answer, principal.key_id)
-            await send_body(scope, send, status, body, (JSON_TYPE,))
+            pieces = await dumps_long(answer, principal.key_id)
+            await send_pieces(scope, send, status, pieces, (JSON_TYPE,))
         else:
             await send_json(scope, send, status, answer)
 

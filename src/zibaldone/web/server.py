@@ -18,13 +18,13 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from socket import socket
+from socket import SO_SNDBUF, SOL_SOCKET, socket
 from types import FrameType
 from typing import Any
 
 import uvicorn
 
-from zibaldone.limits import THREADS, Limits
+from zibaldone.limits import SEND_BUFFER_BYTES, THREADS, Limits
 from zibaldone.web.accept import Acceptor, accepts_one_by_one
 from zibaldone.web.app import App
 from zibaldone.web.connections import Connections
@@ -118,6 +118,8 @@ class Server(uvicorn.Server):
             gc.collect()
             gc.freeze()
             listening = [found for each in self.servers for found in each.sockets]
+            for found in listening:  # connections inherit it
+                found.setsockopt(SOL_SOCKET, SO_SNDBUF, SEND_BUFFER_BYTES)
             if accepts_one_by_one(asyncio.get_running_loop()):
                 self._acceptors = [Acceptor(found, self._make_connection) for found in listening]
             self._on_started(listening[0].getsockname()[1])

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from zibaldone.limits import LONG_ANSWER_BYTES
-from zibaldone.protocol.jsonrpc import dumps, dumps_line, escape_line_ends
+from zibaldone.protocol.jsonrpc import dumps_line, dumps_pieces, escape_line_ends
 from zibaldone.protocol.long_answers import escape_long_line
-from zibaldone.web.http import Header, HttpScope, Receive, Send, send_body, send_start
+from zibaldone.web.http import Header, HttpScope, Receive, Send, send_pieces, send_start
 
 SSE_HEADERS: tuple[Header, ...] = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -22,17 +22,22 @@ def frame(envelope: Any) -> bytes:
     return _framed(dumps_line(envelope))
 
 
+_BEFORE, _AFTER = b"event: message\ndata: ", b"\n\n"
+
+
 def _framed(line: bytes) -> bytes:
-    return b"event: message\ndata: " + line + b"\n\n"
+    return _BEFORE + line + _AFTER
 
 
 async def send_frame(
     scope: HttpScope, send: Send, status: int, envelope: Any, headers: Iterable[Header]
 ) -> None:
-    data = dumps(envelope)
-    is_long = len(data) > LONG_ANSWER_BYTES
-    line = await escape_long_line(data) if is_long else escape_line_ends(data)
-    await send_body(scope, send, status, _framed(line), (*SSE_HEADERS, *headers))
+    pieces = dumps_pieces(envelope)
+    if sum(map(len, pieces)) > LONG_ANSWER_BYTES:
+        pieces = [_BEFORE, *await escape_long_line(pieces), _AFTER]
+    else:
+        pieces = [_framed(escape_line_ends(b"".join(pieces)))]
+    await send_pieces(scope, send, status, pieces, (*SSE_HEADERS, *headers))
 
 
 Notify = Callable[[str, dict[str, Any]], Awaitable[None]]

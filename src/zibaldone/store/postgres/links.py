@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from zibaldone.access.principal import Tenant
@@ -15,6 +15,9 @@ from zibaldone.store.tenants import range_values
 _SQL = statements.load("zibaldone.store.postgres", "links.sql")
 _NAME = len(KINDS)
 """The kind of a row that is a name of the document itself."""
+
+_FEW_DOCUMENTS = 5_000
+"""A tenant with no more is walked by itself: what others have linked must not slow it down."""
 
 
 class DocumentLinks:
@@ -45,19 +48,34 @@ class DocumentLinks:
         return [Link(KINDS[row[0]], row[1]) for row in selected]
 
     def with_names(self, names: Iterable[str], *, each: int) -> dict[str, list[LinkedDocument]]:
-        values = {**range_values(self._tenant), "names": list(names), "each": each}
+        values = {**self._values((_NAME, name) for name in names), "each": each}
+        statement = "with_names_own" if self._has_few(values) else "with_names"
         found: dict[str, list[LinkedDocument]] = {}
-        for name, document_id, title in self._transaction.execute(_SQL["with_names"], values):
+        for name, document_id, title in self._transaction.execute(_SQL[statement], values):
             found.setdefault(name, []).append(LinkedDocument(document_id, title))
         return found
 
     def pointing(self, links: Iterable[Link], *, limit: int) -> list[LinkedDocument]:
-        kept: Sequence[tuple[int, str]] = [(KINDS.index(link.kind), link.target) for link in links]
-        values = {
+        kept = ((KINDS.index(link.kind), link.target) for link in links)
+        values = {**self._values(kept), "limit": limit}
+        statement = "pointing_own" if self._has_few(values) else "pointing"
+        selected = self._transaction.execute(_SQL[statement], values)
+        return [LinkedDocument(document_id, title) for document_id, title in selected]
+
+    def _values(self, wanted: Iterable[tuple[int, str]]) -> dict[str, Any]:
+        kept = list(wanted)
+        return {
             **range_values(self._tenant),
             "kinds": [kind for kind, _ in kept],
             "targets": [target for _, target in kept],
-            "limit": limit,
         }
-        selected = self._transaction.execute(_SQL["pointing"], values)
-        return [LinkedDocument(document_id, title) for document_id, title in selected]
+
+    def _has_few(self, values: Mapping[str, Any]) -> bool:
+        """Whether the tenant has fewer documents than there are such links in the namespace."""
+        if not self._tenant.prefix:
+            return False
+        self._transaction.expect_several()
+        own = self._transaction.value(_SQL["live"], {**values, "limit": _FEW_DOCUMENTS + 1})
+        if own > _FEW_DOCUMENTS:
+            return False
+        return bool(self._transaction.value(_SQL["linked"], {**values, "limit": own + 1}) > own)
