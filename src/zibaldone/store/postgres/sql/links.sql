@@ -15,8 +15,8 @@ WHERE document_key = %(document_key)s AND namespace = %(namespace)s AND kind <= 
 ORDER BY place;
 
 -- name: with_names
--- Live documents that have one of these names, the first ones of each. By the names: a join could be
--- planned as if a namespace that has grown fast were empty.
+-- Live documents that have one of these names, the first ones of each.
+-- By the names: a join could be planned as if a namespace that has grown fast were empty.
 SELECT target, document_id, title FROM (
     SELECT l.target, d.document_id, d.title,
            row_number() OVER (PARTITION BY l.target ORDER BY d.document_id) AS number
