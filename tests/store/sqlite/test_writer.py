@@ -374,7 +374,7 @@ def test_the_chunks_of_a_long_document_are_replaced_quickly(
         return time.thread_time() - started_s
 
     writer.submit(make).result(60)
-    assert writer.submit(replace).result(60) < 1.2
+    assert writer.submit(replace).result(60) < 0.8
     connection = apsw.Connection(str(path))
     assert connection.execute("SELECT max(chunk_key), count(*) FROM chunks").get == (44_999, 30_000)
     connection.close()
