@@ -229,7 +229,7 @@ PREPARE_THREADS_EXTRA = 1
 
 LONG_CHANGES = 4
 """Changes of long documents that are in memory at once, each with both bodies, chunks and terms: up
-to fifteen times the size of the document. A request of fifty bytes can ask for one."""
+to twenty times the size of the document. A request of fifty bytes can ask for one."""
 
 LONG_CHANGES_PER_KEY = 2
 """The same for one key, and one while others are about: one is prepared while one is stored."""
