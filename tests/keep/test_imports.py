@@ -20,7 +20,7 @@ from zibaldone.model.chunk import ChunkTerms
 from zibaldone.model.document import Document, Revision
 from zibaldone.model.incoming import Imported, Incoming
 from zibaldone.model.instant import now_us
-from zibaldone.store.port import Store, Writer
+from zibaldone.store.port import Reader, Store, Writer
 from zibaldone.text import terms
 
 ACTOR = Actor("importer", "request-1")
@@ -218,3 +218,16 @@ def test_the_chunks_of_a_long_document_are_made_before_its_transaction(
         assert sum("writer" in name for name in makers) == 1, "of the short one"
         makers.clear()
     assert stored(store, "a").body.endswith("came by.")
+
+
+def test_a_deleted_document_with_the_text_of_a_long_one_has_no_chunks(store: Store) -> None:
+    body = "A wombat. " * (PREPARE_INLINE_CHARS_MAX // 10 + 1)
+    gone = document("gone", body, deleted_at_us=LONG_AGO_US + 1, operation="delete")
+    batch = [Incoming(document("here", body)), Incoming(gone)]
+    asyncio.run(write_batch(store, LOCAL.tenant, batch, ACTOR, Limits(), "keep_edited"))
+
+    def count(reader: Reader) -> list[bool]:
+        found = map(reader.documents.get, ("here", "gone"))
+        return [bool(reader.chunks.stored(one)) for one in found if one is not None]
+
+    assert asyncio.run(store.read(LOCAL.tenant, count)) == [True, False]

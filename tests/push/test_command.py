@@ -249,3 +249,11 @@ class TestInstallHook:
         run.ok("push", *write(notes), "http://a/", f"--install-hook={link}")
         assert link.is_symlink()
         assert len(json.loads(file.read_text())["hooks"]["SessionEnd"]) == 2
+
+    def test_a_link_that_leads_to_itself_is_replaced(
+        self, run: Commands, notes: Path, tmp_path: Path
+    ) -> None:
+        link = tmp_path / "settings.json"
+        link.symlink_to(link.name)
+        run.ok("push", *write(notes), "http://a/", f"--install-hook={link}")
+        assert "SessionEnd" in json.loads(link.read_text())["hooks"]

@@ -253,7 +253,9 @@ def _install_hook(options: PushOptions, file: Path) -> None:
     if options.delete:
         words.append("--delete")
     try:
-        file = file.resolve()  # one that a link leads to is changed there, and the link stays
+        # One that a link leads to is changed there, and the link stays. `Path.resolve` raises where
+        # links lead in a circle.
+        file = Path(os.path.realpath(file))
         known = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
         if not isinstance(known, dict):
             raise InvalidArgument(f"{file} is not a JSON object.")

@@ -122,7 +122,9 @@ def import_documents(
                     if before is None
                     else writer.documents.replace(before, state)
                 )
-            chunks = prepared.get(_text_of(writer, plan.after)) if prepared else None
+            chunks = None
+            if prepared and plan.after.is_live:  # a deleted one has none, whatever its text
+                chunks = prepared.get(_text_of(writer, plan.after))
             commit(arriving, before, plan.after, actor, prepared=chunks)
         results.append(plan.result)
     return results

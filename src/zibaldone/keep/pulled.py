@@ -75,8 +75,11 @@ class PulledDocuments:
     async def _write_long(self, run: Run, row: RowDocument, pulled: PulledRow) -> Imported:
         """A document whose chunks take long: they are made before its transaction."""
 
-        def remember(writer: Writer) -> None:
+        def require_run(writer: Writer) -> None:
             writer.pulled.require_run(run.source_id, run.run)
+
+        def remember(writer: Writer) -> None:
+            require_run(writer)
             writer.pulled.put_rows(run.source_id, [pulled])
 
         edit = Edit(
@@ -97,6 +100,7 @@ class PulledDocuments:
         except QuotaExceeded:
             raise
         except RequestError as error:
+            await self._store.write(run.tenant, require_run)  # or else it is not the row's fault
             return Imported(row.document_id, "failed", error.message)
         return Imported(row.document_id, "created" if change.is_new else "updated")
 

@@ -97,6 +97,41 @@ def test_the_wal_stays_small_although_there_is_always_a_reader(kept: Kept, tmp_p
     assert largest < 3 * LARGE * PAGE_BYTES
 
 
+def test_the_wal_is_emptied_although_each_reader_takes_longer_than_the_first_wait(
+    kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two read all the time, and one of them is always in the middle."""
+    monkeypatch.setattr(checkpoint, "_WAIT_SECONDS_FIRST", 0.02)
+    for number in range(10):  # a checkpoint: from then on it holds
+        kept.create(f"first/{number}", BODY)
+    stop = threading.Event()
+
+    def read_on(begin_s: float) -> None:
+        def work(reader: Reader) -> None:
+            reader.documents.heads("", limit=1)
+            stop.wait(0.2)
+
+        stop.wait(begin_s)
+        while not stop.is_set():
+            asyncio.run(kept.store.read(EVERYTHING, work))
+
+    readers = [threading.Thread(target=read_on, args=(begin_s,)) for begin_s in (0.0, 0.1)]
+    for reader in readers:
+        reader.start()
+    try:
+        largest, number = 0, 0
+        while wal_bytes(tmp_path) >= largest:
+            assert number < 400, f"it has {largest // PAGE_BYTES} pages"
+            largest = wal_bytes(tmp_path)
+            kept.create(f"d/{number}", BODY)
+            number += 1
+    finally:
+        stop.set()
+        for reader in readers:
+            reader.join()
+    assert largest > LARGE * PAGE_BYTES
+
+
 @pytest.mark.parametrize("kept", [0.1], indirect=True)
 def test_a_reader_that_never_ends_delays_writers_but_does_not_stop_them(
     kept: Kept, tmp_path: Path, caplog: pytest.LogCaptureFixture

@@ -78,3 +78,13 @@ def test_what_others_wrote_beside_a_folder_is_passed_by(
         needed.append(steps.since())
     assert found[0] == found[1]
     assert needed[1] < 2 * needed[0] + 20, needed
+
+
+@pytest.mark.parametrize(("prefix", "groups"), [("a/", {}), ("mem", {"m": 3, "a": 200, "z": 200})])
+def test_groups_are_not_looked_for_among_other_documents(
+    steps: Steps, prefix: str, groups: dict[str, int]
+) -> None:
+    reader = Session(steps.raw, Tenant(CROWDED, prefix), VectorMemory(), Limits())
+    steps.since()
+    assert reader.memory.groups() == groups
+    assert groups or steps.since() < OTHERS / 10

@@ -20,8 +20,9 @@ _DUE_PAGES = 1_000
 _LARGE_PAGES = 16_000
 """64 MB: from here on it is worth making writers wait for readers."""
 
-_WAIT_SECONDS_MAX = 1.0
-"""Nearly every read is over by then. All writes wait meanwhile."""
+_WAIT_SECONDS_FIRST = 1.0
+"""Nearly every read is over by then. All writes wait meanwhile. When one was not, the next wait is
+twice as long: where each reader begins before another ends, the WAL would grow for ever."""
 
 _PASSING = apsw.SQLITE_CHECKPOINT_PASSIVE
 _WAITING = apsw.SQLITE_CHECKPOINT_TRUNCATE
@@ -40,6 +41,7 @@ class Checkpoints:
     def _start_over(self) -> None:
         self._due_pages = _DUE_PAGES
         self._large_pages = _LARGE_PAGES
+        self._wait_seconds = min(_WAIT_SECONDS_FIRST, self._wait_seconds_max)
         self._moved_pages = 0
         self._awaited_at_pages: int | None = None
         """How far the oldest reader let pages be moved when it was waited for in vain."""
@@ -73,7 +75,9 @@ class Checkpoints:
         if self._moved_pages == self._awaited_at_pages:
             return False
         self._awaited_at_pages = self._moved_pages
-        return self._make_waiting(min(_WAIT_SECONDS_MAX, self._wait_seconds_max))
+        wait_seconds = self._wait_seconds
+        self._wait_seconds = min(2 * wait_seconds, self._wait_seconds_max)
+        return self._make_waiting(wait_seconds)
 
     def make_room(self) -> None:
         """On a full disk the WAL's own room is the first that can be had back."""

@@ -10,10 +10,18 @@ import apsw
 from zibaldone.access.principal import Tenant
 from zibaldone.limits import FACTS_MAX
 from zibaldone.model.document import Document
-from zibaldone.model.memory import Entity, Episode, EpisodeHead, Node, StoredFact, Surroundings
+from zibaldone.model.memory import (
+    MEMORY_PREFIX,
+    Entity,
+    Episode,
+    EpisodeHead,
+    Node,
+    StoredFact,
+    Surroundings,
+)
 from zibaldone.store import memory_rows, rows, statements
 from zibaldone.store.memory_rows import END_OF_TIME_US
-from zibaldone.store.tenants import range_values
+from zibaldone.store.tenants import range_values, visible_range
 
 _SQL = statements.load("zibaldone.store.sqlite", "memory.sql")
 
@@ -38,7 +46,13 @@ class Memory:
         return memory_rows.latest_of(found, limit)
 
     def groups(self) -> dict[str, int]:
-        return dict(self._select("groups_own" if self._tenant.prefix else "groups"))
+        if not self._tenant.prefix:
+            return dict(self._select("groups"))
+        visible = visible_range(self._tenant, MEMORY_PREFIX)
+        if visible is None:
+            return {}
+        start, end = visible
+        return dict(self._select("groups_own", start=start, end=end))
 
     def around(self, document_ids: Iterable[str]) -> dict[str, Surroundings]:
         selected = self._select("around", document_ids=rows.dumps(list(document_ids)))

@@ -56,7 +56,7 @@ WHERE e.namespace = :namespace
 GROUP BY e.group_id ORDER BY e.group_id;
 
 -- name: groups_own
--- The same by the tenant's documents, for one that sees a folder.
+-- The same by the documents under memory/ that a tenant with a folder sees.
 SELECT e.group_id, count(*)
 FROM documents d CROSS JOIN memory_episodes e USING (document_key)
 WHERE d.namespace = :namespace
