@@ -28,8 +28,8 @@ _GROUP_SECONDS_MAX = 0.05
 _MIXED_GROUP_SECONDS_MAX = 0.01
 """The same where several callers write: none of them is to wait for many writes of another."""
 
-_REST_FACTOR = 4.0
-"""A caller whose write took long rests four times as long while others write. A write cannot be
+_REST_FACTOR = 12.0
+"""A caller whose write took long rests twelve times as long while others write. A write cannot be
 interrupted for others, but it can be rare: nineteen of twenty short ones do not meet it."""
 
 _LOOK_SECONDS = 0.1
