@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from zibaldone.access.principal import Tenant
@@ -33,14 +33,7 @@ class DocumentLinks:
             return
         kept = [(KINDS.index(link.kind), link.target) for link in links.out]
         kept += [(_NAME, name) for name in links.names]
-        self._transaction.defer(
-            _SQL["put"],
-            {
-                **values,
-                "kinds": [kind for kind, _ in kept],
-                "targets": [target for _, target in kept],
-            },
-        )
+        self._transaction.defer(_SQL["put"], {**values, **_arrays(kept)})
 
     def out(self, document: DocumentFields) -> list[Link]:
         values = {"document_key": document.storage_key, "namespace": self._tenant.namespace}
@@ -63,12 +56,7 @@ class DocumentLinks:
         return [LinkedDocument(document_id, title) for document_id, title in selected]
 
     def _values(self, wanted: Iterable[tuple[int, str]]) -> dict[str, Any]:
-        kept = list(wanted)
-        return {
-            **range_values(self._tenant),
-            "kinds": [kind for kind, _ in kept],
-            "targets": [target for _, target in kept],
-        }
+        return {**range_values(self._tenant), **_arrays(list(wanted))}
 
     def _has_few(self, values: Mapping[str, Any]) -> bool:
         """Whether the tenant has fewer documents than there are such links in the namespace."""
@@ -79,3 +67,7 @@ class DocumentLinks:
         if own > _FEW_DOCUMENTS:
             return False
         return bool(self._transaction.value(_SQL["linked"], {**values, "limit": own + 1}) > own)
+
+
+def _arrays(kept: Sequence[tuple[int, str]]) -> dict[str, Any]:
+    return {"kinds": [kind for kind, _ in kept], "targets": [target for _, target in kept]}

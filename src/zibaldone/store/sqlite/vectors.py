@@ -24,6 +24,7 @@ from zibaldone.model.vector import Vectors as VectorRows
 from zibaldone.model.vector import np
 from zibaldone.store import statements
 from zibaldone.store.port import VectorCoverage
+from zibaldone.store.sqlite.documents import FEW_DOCUMENTS, count_documents
 from zibaldone.store.sqlite.filters import filter_values
 from zibaldone.store.sqlite.mirrors import unmirrored
 from zibaldone.store.sqlite.vector_index import StoredVector, VectorIndex
@@ -38,9 +39,6 @@ _SQL = statements.load("zibaldone.store.sqlite", "vectors.sql")
 _PAGE_ROWS = 20_000
 """Read at once, of the vectors or of the log: about a tenth of a second."""
 
-
-_OWN_MAX = 5_000
-"""Documents of a small tenant: to count them takes less than a millisecond."""
 
 _TAGS_PER_DOCUMENT = 5
 """To walk the tags of a document takes as long as to go through so many that have a given one."""
@@ -269,8 +267,8 @@ class Vectors:
         must not slow down a small tenant."""
         bounds = _only(values, _RANGE)
         given = {"tags": orjson.dumps(tags).decode()}
-        own = self._raw.execute(_SQL["own_documents"], {**bounds, "limit": _OWN_MAX + 1}).get
-        if own <= _OWN_MAX:
+        own = count_documents(self._raw, bounds, FEW_DOCUMENTS + 1)
+        if own <= FEW_DOCUMENTS:
             counted = {**given, "limit": _TAGS_PER_DOCUMENT * own + 1}
             if self._raw.execute(_SQL["tags_given"], counted).get >= counted["limit"]:
                 return self._keys("tagged_own", {**bounds, **given, "least": least})

@@ -69,14 +69,6 @@ WHERE d.deleted_at_us IS NULL AND d.namespace = :namespace
   AND +g.tag IN (SELECT value FROM json_each(:tags))
 GROUP BY d.document_key HAVING count(*) >= :least;
 
--- name: own_documents
--- How many documents the tenant can see, counted up to a limit.
-SELECT count(*) FROM (
-  SELECT 1 FROM documents d
-  WHERE d.deleted_at_us IS NULL AND d.namespace = :namespace
-    AND d.document_id >= :start AND d.document_id < coalesce(:end, x'')
-  LIMIT :limit);
-
 -- name: tags_given
 -- How often these tags are given, counted up to a limit.
 SELECT count(*) FROM (
