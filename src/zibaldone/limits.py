@@ -860,6 +860,16 @@ RENEWAL_CHUNKS = 256
 RENEWAL_PAUSE_SECONDS = 0.005
 """Between two of these steps, for whoever else has to write."""
 
+TERM_STEP_TERMS = 15_000
+"""Terms that one transaction adds to the keyword index of the embedded store after a long change.
+It takes some 10 ms, in which no other write can run."""
+
+TERM_STEP_CHUNKS = 50
+"""Chunks whose terms one such transaction removes."""
+
+TERMS_LEFT_SECONDS = 60.0
+"""How often is looked for terms that a process which ended has left unstored."""
+
 RECUT_PAUSE_SECONDS = 0.005
 """Pause between two of them. Waiting writers retry every 2 ms, so they get their turn."""
 

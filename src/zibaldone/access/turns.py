@@ -80,9 +80,15 @@ class Turns(Generic[T]):
         self._shares: dict[str, _Share[T]] = {}
         self._taken = 0
         self._clock_s = 0.0
-        self.is_resting = False
-        """Whether the last `take` passed over somebody who rests. Nothing happens when a rest ends,
-        so whoever gives out the places has to look again."""
+        self.rest_ends_s: float | None = None
+        """When the first of those whom the last `take` passed over has rested. Nothing happens
+        then, so whoever gives out the places has to look again; and earlier, since nobody rests
+        when the others have gone."""
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether the last `take` passed over somebody who rests."""
+        return self.rest_ends_s is not None
 
     def __len__(self) -> int:
         """How many wait."""
@@ -114,14 +120,14 @@ class Turns(Generic[T]):
         `long_from`: work that may be long is only taken from these shares.
         """
         best: tuple[int, float, str] | None = None
-        self.is_resting = False
+        self.rest_ends_s = None
         for name, share in self._shares.items():
             if not share.waiting or not self._has_place(name, share, now_s):
                 continue
             if long_from is not None and share.typical_s > SMALL_SECONDS and name not in long_from:
                 continue
             if share.rests_until_s > now_s and self._others_present(name, now_s):
-                self.is_resting = True
+                self.rest_ends_s = min(self.rest_ends_s or float("inf"), share.rests_until_s)
                 continue
             rank = (share.held, share.used_s, name)
             if best is None or rank[:2] < best[:2]:
@@ -135,9 +141,18 @@ class Turns(Generic[T]):
         return best[2], share.waiting.popleft()
 
     def give_back(
-        self, name: str, seconds: float, now_s: float, *, worked_s: float | None = None
+        self,
+        name: str,
+        seconds: float,
+        now_s: float,
+        *,
+        worked_s: float | None = None,
+        rest_factor: float | None = None,
     ) -> None:
-        """`worked_s`: how much of the time was work, where the rest was waiting."""
+        """`worked_s`: how much of the time was work, where the rest was waiting.
+
+        `rest_factor`: for a step of long work, which is followed by a rest of its own length.
+        """
         share = self._shares[name]
         self._taken -= 1
         share.held -= 1
@@ -145,19 +160,20 @@ class Turns(Generic[T]):
         share.ended_s = now_s
         worked_s = seconds if worked_s is None else worked_s
         share.typical_s = max(worked_s, share.typical_s * _TYPICAL_DECAY)
-        if worked_s >= LONG_SECONDS:
-            self._rest(share, seconds, now_s)
+        if rest_factor is not None:
+            self._rest(share, seconds * rest_factor, now_s)
+        elif worked_s >= LONG_SECONDS:
+            self._rest(share, seconds * self._rest_factor, now_s)
 
     def charge(self, name: str, seconds: float, now_s: float) -> None:
         """Add what long work still cost after its end. The share may have been forgotten since."""
         share = self._shares.setdefault(name, _Share())
         share.used_s += seconds
-        self._rest(share, seconds, now_s)
+        self._rest(share, seconds * self._rest_factor, now_s)
 
     def _rest(self, share: _Share[T], seconds: float, now_s: float) -> None:
         start_s = max(now_s, share.rests_until_s)
-        longest_s = now_s + REST_SECONDS_MAX
-        share.rests_until_s = min(start_s + seconds * self._rest_factor, longest_s)
+        share.rests_until_s = min(start_s + seconds, now_s + REST_SECONDS_MAX)
 
     def waits_beside(self, name: str) -> bool:
         """Whether another share waits."""

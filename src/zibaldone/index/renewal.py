@@ -1,4 +1,5 @@
-"""Making the terms of chunks anew after the way they are made was changed, while servers run.
+"""Making terms of chunks in the background: of those for which a process did not get so far before
+it ended, and of all after the way terms are made was changed.
 
 Until a chunk has its new terms, it is found by the old ones. How terms are made, by TERMS_VERSION:
 
@@ -9,8 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
+from functools import partial
 
-from zibaldone.limits import RENEWAL_CHUNKS, RENEWAL_PAUSE_SECONDS
+from zibaldone.limits import (
+    RENEWAL_CHUNKS,
+    RENEWAL_PAUSE_SECONDS,
+    TERM_STEP_CHUNKS,
+    TERMS_LEFT_SECONDS,
+)
 from zibaldone.model.chunk import ChunkTerms
 from zibaldone.store.port import Store
 from zibaldone.store.upkeep import TermProgress, TermSource, Upkeep
@@ -36,6 +44,47 @@ async def renew_terms(store: Store) -> None:
         _log.info("the keyword index was brought up to date: %d chunks have new terms", renewed)
 
 
+async def settle_terms(store: Store) -> None:
+    """Until cancelled: store the terms that long changes have left for later and nobody stores.
+
+    What is left when it begins counts as such, and then what is still there after a while.
+    """
+    await _settle_left(store)
+    seen: int | None = None
+    while True:
+        await asyncio.sleep(TERMS_LEFT_SECONDS)
+        left = await store.upkeep(lambda work: work.terms.unsettled(1), write=False)
+        first = left[0][0] if left else None
+        if first is not None and first == seen:
+            await _settle_left(store)
+        seen = first
+
+
+async def _settle_left(store: Store) -> None:
+    settled = 0
+    while page := await store.upkeep(
+        lambda work: work.terms.unsettled(TERM_STEP_CHUNKS), write=False
+    ):
+        terms = await asyncio.to_thread(_terms_or_none, page)
+        await store.upkeep(partial(_settle, terms))
+        settled += len(page)
+        await asyncio.sleep(RENEWAL_PAUSE_SECONDS)
+    if settled:
+        _log.info("the terms of %d chunks that were left for later are stored", settled)
+
+
+def _settle(terms: Mapping[int, ChunkTerms | None], work: Upkeep) -> None:
+    work.terms.settle(terms)
+
+
+def _terms_or_none(page: list[tuple[int, TermSource | None]]) -> dict[int, ChunkTerms | None]:
+    return {key: None if source is None else _terms(source) for key, source in page}
+
+
+def _terms(source: TermSource) -> ChunkTerms:
+    return chunk_terms(source.title, source.heading, source.text)
+
+
 async def _progress(store: Store) -> TermProgress:
     return await store.upkeep(lambda work: work.terms.progress(), write=False)
 
@@ -55,5 +104,5 @@ async def _renew_page(store: Store, before: int, last: int) -> int:
 
 def _new_terms(page: list[TermSource]) -> dict[int, ChunkTerms]:
     """Of those that have others than before."""
-    made = ((c.chunk_key, chunk_terms(c.title, c.heading, c.text)) for c in page)
+    made = ((source.chunk_key, _terms(source)) for source in page)
     return {key: terms for key, terms in made if has_own_stems(terms)}

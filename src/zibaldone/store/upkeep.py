@@ -234,6 +234,19 @@ class TermUpkeep(Protocol):
         """
         ...
 
+    def unsettled(self, limit: int) -> list[tuple[int, TermSource | None]]:
+        """Chunks whose terms a long change left for later, by key in order. None: the chunk is
+        gone, but not its terms.
+
+        An engine that stores terms with their chunks leaves none.
+        """
+        ...
+
+    def settle(self, terms: Mapping[int, ChunkTerms | None]) -> None:
+        """Store the terms of such chunks, and remove those of chunks that are gone. Chunks that
+        somebody else has settled are passed over."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class ModelVectors:

@@ -6,7 +6,7 @@ import logging
 from functools import partial
 
 from zibaldone.errors import ZibaldoneError
-from zibaldone.index.renewal import renew_terms
+from zibaldone.index.renewal import renew_terms, settle_terms
 from zibaldone.jobs.schedule import Scheduler
 from zibaldone.jobs.supervisor import BackgroundTask, Supervisor
 from zibaldone.tools.spec import Runtime
@@ -28,6 +28,7 @@ def build_supervisor(runtime: Runtime) -> Supervisor:
         scheduler = Scheduler(runtime.store, runtime.schedules, on_run=runtime.jobs.wake)
         tasks += [
             BackgroundTask("terms", partial(renew_terms, runtime.store), ends=True),
+            BackgroundTask("terms-left", partial(settle_terms, runtime.store)),
             BackgroundTask("jobs", runtime.jobs.run),
             BackgroundTask("schedules", scheduler.run),
         ]

@@ -45,3 +45,10 @@ class TermUpkeep:
         if terms:
             self._transaction.execute(_SQL["put"], term_values(terms))
         return True
+
+    def unsettled(self, limit: int) -> list[tuple[int, TermSource | None]]:
+        del limit
+        return []
+
+    def settle(self, terms: Mapping[int, ChunkTerms | None]) -> None:
+        del terms

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
-from typing import Any, TypeVar
+from collections.abc import Iterable, Sequence
 
 import apsw
 import orjson
 
 from zibaldone.access.principal import Tenant
-from zibaldone.model.chunk import ChunkChanges, ChunkTerms, ChunkView, NewChunk, StoredChunk
+from zibaldone.model.chunk import ChunkChanges, ChunkView, NewChunk, StoredChunk
 from zibaldone.model.document import Document
 from zibaldone.store import rows, statements
 from zibaldone.store.sqlite import vector_log
-from zibaldone.store.sqlite.match import column_text
+from zibaldone.store.sqlite.batches import batched
+from zibaldone.store.sqlite.term_steps import TermSteps, are_many, is_long_removal
+from zibaldone.store.sqlite.terms import add_terms, remove_terms
 from zibaldone.store.tenants import range_values
 
 _ID_AND_NAME: rows.Kinds = (str, str)
@@ -22,55 +22,43 @@ _KEY_AND_ID: rows.Kinds = (int, str)
 
 _SQL = statements.load("zibaldone.store.sqlite", "chunks.sql")
 
-T = TypeVar("T")
-
-
-_AT_ONCE = 1_000
-"""Chunks of one statement. SQLite lets go of the interpreter at each step, and where others compute
-it takes a millisecond to get it back: with a step for each chunk, a long document would hold the
-writer for twenty seconds."""
-
-
-def add_terms(raw: apsw.Connection, terms: Mapping[Any, ChunkTerms]) -> None:
-    """Make chunks found by their terms, by chunk key."""
-    for some in _batched(terms.items()):
-        listed = _listed(
-            (key, *map(column_text, (of_chunk.title, of_chunk.heading, of_chunk.body)))
-            for key, of_chunk in some
-        )
-        raw.execute(_SQL["insert_terms"], {"terms": listed})
-
-
-def replace_terms(raw: apsw.Connection, terms: Mapping[int, ChunkTerms]) -> None:
-    """Make chunks found by other terms than before."""
-    raw.execute(_SQL["delete_terms"], {"chunk_keys": _listed(terms)})
-    add_terms(raw, terms)
-
 
 class ChunkTable:
-    """The chunks of a document by its storage key, whoever asks."""
+    """The chunks of a document by its storage key, whoever asks.
 
-    def __init__(self, raw: apsw.Connection) -> None:
+    `later`: receives the terms of a long change. Without it they are stored with the chunks.
+    """
+
+    def __init__(self, raw: apsw.Connection, later: TermSteps | None = None) -> None:
         self._raw = raw
+        self._later = later
 
     def stored(self, document_key: int) -> list[StoredChunk]:
         return _stored(self._raw.execute(_SQL["stored"], {"document_key": document_key}).get)
 
     def apply(self, document_key: int, changes: ChunkChanges) -> None:
         if changes.removed:
-            vector_log.append_removed(self._raw, changes.removed)
-            gone = {"chunk_keys": _listed(changes.removed)}
-            for statement in ("delete_terms", "delete_vectors", "delete"):
-                self._raw.execute(_SQL[statement], gone)
-        for moved in _batched(changes.moved):
+            self._remove(changes.removed)
+        for moved in batched(changes.moved):
             listed = _listed(
                 (chunk.chunk_key, chunk.index, chunk.start, chunk.end) for chunk in moved
             )
             self._raw.execute(_SQL["move"], {"moved": listed})
-        for added in _batched(changes.added):
-            self._add(document_key, added)
+        is_long = are_many(chunk.terms for chunk in changes.added)
+        for added in batched(changes.added):
+            self._add(document_key, added, self._later if is_long else None)
 
-    def _add(self, document_key: int, added: Sequence[NewChunk]) -> None:
+    def _remove(self, chunk_keys: Sequence[int]) -> None:
+        vector_log.append_removed(self._raw, chunk_keys)
+        if self._later is not None and is_long_removal(chunk_keys):
+            self._later.remove(self._raw, chunk_keys)
+        else:
+            remove_terms(self._raw, chunk_keys)
+        gone = {"chunk_keys": _listed(chunk_keys)}
+        self._raw.execute(_SQL["delete_vectors"], gone)
+        self._raw.execute(_SQL["delete"], gone)
+
+    def _add(self, document_key: int, added: Sequence[NewChunk], later: TermSteps | None) -> None:
         listed = _listed(
             (
                 chunk.index,
@@ -84,16 +72,22 @@ class ChunkTable:
         )
         self._raw.execute(_SQL["insert"], {"document_key": document_key, "chunks": listed})
         first = self._raw.last_insert_rowid() - len(added) + 1
-        add_terms(self._raw, {first + number: chunk.terms for number, chunk in enumerate(added)})
+        terms = {first + number: chunk.terms for number, chunk in enumerate(added)}
+        if later is None:
+            add_terms(self._raw, terms)
+        else:
+            later.add(self._raw, terms)
 
 
 class Chunks:
     """Bound to one tenant: chunks outside it are left out."""
 
-    def __init__(self, raw: apsw.Connection, tenant: Tenant) -> None:
+    def __init__(
+        self, raw: apsw.Connection, tenant: Tenant, later: TermSteps | None = None
+    ) -> None:
         self._raw = raw
         self._tenant = tenant
-        self._table = ChunkTable(raw)
+        self._table = ChunkTable(raw, later)
 
     def views(self, chunk_keys: Iterable[int]) -> dict[int, ChunkView]:
         views = self._views("views", {"chunk_keys": _listed(chunk_keys)})
@@ -123,13 +117,6 @@ class Chunks:
 
     def apply(self, document: Document, changes: ChunkChanges) -> None:
         self._table.apply(rows.storage_key(document), changes)
-
-
-def _batched(items: Iterable[T]) -> Iterator[Sequence[T]]:
-    """As many at a time as one statement is given."""
-    left = iter(items)
-    while some := list(islice(left, _AT_ONCE)):
-        yield some
 
 
 def _stored(listed: str) -> list[StoredChunk]:

@@ -415,3 +415,5 @@ CREATE TABLE term_scheme (
     through INTEGER,
     last    INTEGER NOT NULL
 ) STRICT;
+
+CREATE TABLE unsettled_terms (chunk_key INTEGER PRIMARY KEY) STRICT;

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TypeVar
 
 import apsw
 
 from zibaldone.access.principal import Tenant
+from zibaldone.errors import ZibaldoneError
 from zibaldone.limits import Limits
 from zibaldone.store.outcome import outcome_of
-from zibaldone.store.port import ProbeResult, Reader, ReadStoreStatus, StoreCheck, Writer
+from zibaldone.store.port import (
+    ProbeResult,
+    Reader,
+    ReadStoreStatus,
+    StoreCheck,
+    Writer,
+    end_if_cancelled,
+)
 from zibaldone.store.quotas import NO_QUOTAS, Quotas, quotas_of
 from zibaldone.store.sqlite.api_keys import ApiKeys
 from zibaldone.store.sqlite.check import check_file
@@ -34,12 +43,15 @@ from zibaldone.store.sqlite.readers import Readers
 from zibaldone.store.sqlite.schema import prepare
 from zibaldone.store.sqlite.sessions import Sessions
 from zibaldone.store.sqlite.sources import Sources
+from zibaldone.store.sqlite.term_steps import TermSteps, settle
 from zibaldone.store.sqlite.upkeep import Upkeep
 from zibaldone.store.sqlite.vectors import VectorMemory, Vectors
 from zibaldone.store.sqlite.writer import WriterThread
 from zibaldone.store.upkeep import Upkeep as UpkeepPort
 
 T = TypeVar("T")
+
+_log = logging.getLogger("zibaldone.store")
 
 _QUICK_SECONDS_MAX = 2.0
 """A quick read runs on the event loop, where everybody waits for it. Readers of a WAL wait for no
@@ -61,8 +73,10 @@ class Session:
         limits: Limits,
         quotas: Quotas = NO_QUOTAS,
         connection: Connection | None = None,
+        later: TermSteps | None = None,
     ) -> None:
         self._connection = connection
+        self._later = later
         self._raw = raw
         self._tenant = tenant
         self._memory = memory
@@ -80,7 +94,7 @@ class Session:
 
     @cached_property
     def chunks(self) -> Chunks:
-        return Chunks(self._raw, self._tenant)
+        return Chunks(self._raw, self._tenant, self._later)
 
     @cached_property
     def lexical(self) -> Lexical:
@@ -192,10 +206,36 @@ class SqliteStore:
         return connection.read(read, seconds_max)
 
     async def write(self, tenant: Tenant, work: Callable[[Writer], T]) -> T:
-        submitted = self._writer.submit(
-            lambda raw: work(Session(raw, tenant, self._memory, self._limits, self._quotas))
-        )
-        return await outcome_of(submitted)
+        later = TermSteps()
+
+        def write(raw: apsw.Connection) -> T:
+            session = Session(raw, tenant, self._memory, self._limits, self._quotas, later=later)
+            return work(session)
+
+        result = await outcome_of(self._writer.submit(write))
+        await self._settle(later)
+        return result
+
+    async def _settle(self, later: TermSteps) -> bool:
+        """Store the terms that a committed write has left.
+
+        False: not all of them. The write is stored all the same, so a caller who gives up, or a
+        disk that is full, only leaves the rest to `index.renewal`.
+        """
+        for step in later:
+            try:
+                end_if_cancelled()
+                await outcome_of(self._writer.submit(partial(settle, step=step), is_step=True))
+            except asyncio.CancelledError:
+                return False
+            except ZibaldoneError as error:
+                _log.warning(
+                    "the terms of a long document are stored later: %s [%s]",
+                    error.message,
+                    error.code,
+                )
+                return False
+        return True
 
     async def upkeep(
         self,
@@ -205,8 +245,12 @@ class SqliteStore:
         seconds_max: float | None = None,
     ) -> T:
         if write:
-            submitted = self._writer.submit(lambda raw: work(Upkeep(raw)))
-            return await asyncio.wrap_future(submitted)
+            later = TermSteps()
+            submitted = self._writer.submit(lambda raw: work(Upkeep(raw, later)))
+            result = await asyncio.wrap_future(submitted)
+            if not await self._settle(later):
+                end_if_cancelled()
+            return result
         seconds = _SWEEP_SECONDS_MAX if seconds_max is None else seconds_max
         return await self._readers.run(
             lambda connection: connection.read(lambda raw: work(Upkeep(raw)), seconds)

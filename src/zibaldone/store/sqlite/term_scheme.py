@@ -9,7 +9,8 @@ import orjson
 
 from zibaldone.model.chunk import ChunkTerms
 from zibaldone.store import statements
-from zibaldone.store.sqlite.chunks import replace_terms
+from zibaldone.store.sqlite import term_steps
+from zibaldone.store.sqlite.terms import replace_terms
 from zibaldone.store.upkeep import TermProgress, TermSource
 
 _SQL = statements.load("zibaldone.store.sqlite", "term_scheme.sql")
@@ -45,3 +46,9 @@ class TermUpkeep:
         present = [key for (key,) in self._raw.execute(_SQL["present"], {"chunk_keys": listed})]
         replace_terms(self._raw, {key: terms[key] for key in present})
         return True
+
+    def unsettled(self, limit: int) -> list[tuple[int, TermSource | None]]:
+        return term_steps.unsettled(self._raw, limit)
+
+    def settle(self, terms: Mapping[int, ChunkTerms | None]) -> None:
+        term_steps.settle(self._raw, terms)

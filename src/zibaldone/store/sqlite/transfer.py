@@ -11,7 +11,7 @@ import orjson
 from zibaldone.model.chunk import ChunkTerms
 from zibaldone.model.vector import np
 from zibaldone.store import rows as stored
-from zibaldone.store.sqlite.chunks import add_terms
+from zibaldone.store.sqlite.terms import add_terms
 from zibaldone.store.sqlite.vector_index import pack, unpack
 from zibaldone.store.tables import CHUNKS, TABLES, Key, Row, Table, size_bytes
 
@@ -20,7 +20,13 @@ NOTES = "transfer"
 
 _OF_CHUNKS = "EXISTS (SELECT 1 FROM chunks c WHERE c.chunk_key = vectors.chunk_key)"
 
-_DERIVED = ("vector_changes", "index_workers", "vector_mirrors", "vector_mirror_changes")
+_DERIVED = (
+    "vector_changes",
+    "index_workers",
+    "vector_mirrors",
+    "vector_mirror_changes",
+    "unsettled_terms",
+)
 
 
 def is_being_filled(raw: apsw.Connection) -> bool:

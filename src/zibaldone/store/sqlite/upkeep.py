@@ -14,14 +14,16 @@ from zibaldone.store.sqlite.queue import QueueUpkeep
 from zibaldone.store.sqlite.schedules import ScheduleUpkeep
 from zibaldone.store.sqlite.sources import SourceUpkeep
 from zibaldone.store.sqlite.term_scheme import TermUpkeep
+from zibaldone.store.sqlite.term_steps import TermSteps
 from zibaldone.store.sqlite.transfer import TransferUpkeep
 from zibaldone.store.sqlite.usage import UsageUpkeep
 from zibaldone.store.sqlite.vector_upkeep import VectorUpkeep
 
 
 class Upkeep:
-    def __init__(self, raw: apsw.Connection) -> None:
+    def __init__(self, raw: apsw.Connection, later: TermSteps | None = None) -> None:
         self._raw = raw
+        self._later = later
 
     @cached_property
     def queue(self) -> QueueUpkeep:
@@ -53,7 +55,7 @@ class Upkeep:
 
     @cached_property
     def chunks(self) -> ChunkTable:
-        return ChunkTable(self._raw)
+        return ChunkTable(self._raw, self._later)
 
     @cached_property
     def terms(self) -> TermUpkeep:

@@ -32,6 +32,10 @@ _REST_FACTOR = 12.0
 """A caller whose write took long rests twelve times as long while others write. A write cannot be
 interrupted for others, but it can be rare: nineteen of twenty short ones do not meet it."""
 
+STEP_REST_FACTOR = 2.0
+"""After a step of a long write its caller rests twice as long. Most short writes of others find the
+writer free, and those that do not wait for one step."""
+
 _LOOK_SECONDS = 0.1
 """How often somebody who rests looks whether the others have gone."""
 
@@ -41,6 +45,8 @@ class Write(Generic[T]):
     share: str
     work: Callable[[apsw.Connection], T]
     future: Future[T]
+    rest_factor: float | None = None
+    """Of a step of long work. A write that is whole rests only if it took long."""
 
     def fail(self, error: BaseException) -> None:
         if self.future.running() or self.future.set_running_or_notify_cancel():
@@ -102,10 +108,10 @@ class WriteQueue:
                 write = self._take()
                 if write is not None or self._closed:
                     return write
-                is_resting = self._turns.is_resting
+                rest_ends_s = self._turns.rest_ends_s
                 self._waits = True
             with suppress(Empty):
-                self._wakes.get(timeout=_LOOK_SECONDS if is_resting else None)
+                self._wakes.get(timeout=_look_seconds(rest_ends_s))
 
     def _take(self, long_from: Container[str] | None = None) -> Write[Any] | None:
         now_s = float("inf") if self._closed else time.monotonic()  # nobody rests at the end
@@ -125,11 +131,15 @@ class WriteQueue:
             finally:
                 group.ended_s, worked_s = time.monotonic(), time.thread_time() - begun_cpu_s
                 group.size += 1
-                if worked_s >= LONG_SECONDS:
+                if worked_s >= LONG_SECONDS and write.rest_factor is None:
                     group.long_from = write.share
                 with self._lock:
                     self._turns.give_back(
-                        write.share, group.ended_s - begun_s, group.ended_s, worked_s=worked_s
+                        write.share,
+                        group.ended_s - begun_s,
+                        group.ended_s,
+                        worked_s=worked_s,
+                        rest_factor=write.rest_factor,
                     )
             with self._lock:  # not in `finally`: whoever ends the group early takes nothing more
                 write = self._next(group, group.ended_s - started_s)
@@ -151,6 +161,12 @@ class WriteQueue:
         if write is not None and write.future.cancelled():
             with self._lock:
                 self._turns.discard(write.share, write)
+
+
+def _look_seconds(rest_ends_s: float | None) -> float | None:
+    if rest_ends_s is None:
+        return None
+    return min(max(rest_ends_s - time.monotonic(), 0.0), _LOOK_SECONDS)
 
 
 class _Group:

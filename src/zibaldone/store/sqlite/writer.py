@@ -22,7 +22,7 @@ from zibaldone.errors import StorageFull, StorageUnavailable
 from zibaldone.store.sqlite.checkpoint import Checkpoints
 from zibaldone.store.sqlite.connection import Connection
 from zibaldone.store.sqlite.faults import STORE_PROBLEMS, as_storage_error, errno_of
-from zibaldone.store.sqlite.write_queue import Write, WriteQueue
+from zibaldone.store.sqlite.write_queue import STEP_REST_FACTOR, Write, WriteQueue
 
 T = TypeVar("T")
 
@@ -40,10 +40,14 @@ class WriterThread:
         self._thread = threading.Thread(target=self._run, name="zibaldone-writer", daemon=True)
         self._thread.start()
 
-    def submit(self, work: Callable[[apsw.Connection], T]) -> Future[T]:
-        """Until its turn comes a write can be cancelled; from then on it happens or fails."""
+    def submit(self, work: Callable[[apsw.Connection], T], *, is_step: bool = False) -> Future[T]:
+        """Until its turn comes a write can be cancelled; from then on it happens or fails.
+
+        `is_step`: it is one of the steps that long work was divided into.
+        """
         future: Future[T] = Future()
-        self._queue.put(Write(current_share(), work, future))
+        rest_factor = STEP_REST_FACTOR if is_step else None
+        self._queue.put(Write(current_share(), work, future, rest_factor))
         return future
 
     def close(self) -> None:

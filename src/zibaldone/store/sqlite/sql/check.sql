@@ -16,14 +16,18 @@ SELECT DISTINCT d.document_id FROM documents d JOIN chunks c USING (document_key
 WHERE d.deleted_at_us IS NOT NULL LIMIT :limit;
 
 -- name: chunks_without_terms
--- Every chunk can be found; the index keeps one row about the length of each.
+-- Every chunk can be found, or is about to be; the index keeps one row about the length of each.
 SELECT d.document_id || '#' || c.chunk_index FROM chunks c JOIN documents d USING (document_key)
-WHERE NOT EXISTS (SELECT 1 FROM chunk_terms_docsize t WHERE t.id = c.chunk_key) LIMIT :limit;
+WHERE NOT EXISTS (SELECT 1 FROM chunk_terms_docsize t WHERE t.id = c.chunk_key)
+  AND NOT EXISTS (SELECT 1 FROM unsettled_terms u WHERE u.chunk_key = c.chunk_key)
+LIMIT :limit;
 
 -- name: terms_without_chunk
 -- Nothing is found that is not there.
 SELECT t.id FROM chunk_terms_docsize t
-WHERE NOT EXISTS (SELECT 1 FROM chunks c WHERE c.chunk_key = t.id) LIMIT :limit;
+WHERE NOT EXISTS (SELECT 1 FROM chunks c WHERE c.chunk_key = t.id)
+  AND NOT EXISTS (SELECT 1 FROM unsettled_terms u WHERE u.chunk_key = t.id)
+LIMIT :limit;
 
 -- name: vectors_without_chunk
 -- The same for vectors.

@@ -61,20 +61,11 @@ SELECT :document_key, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value 
        unhex(value ->> 5)
 FROM json_each(:chunks);
 
--- name: insert_terms
--- The terms of new chunks.
-INSERT INTO chunk_terms (rowid, title, heading, body)
-SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(:terms);
-
 -- name: move
 -- Chunks with the same content at another place.
 UPDATE chunks SET chunk_index = m.value ->> 1, start_char = m.value ->> 2, end_char = m.value ->> 3
 FROM json_each(:moved) m
 WHERE chunk_key = m.value ->> 0;
-
--- name: delete_terms
--- The terms of chunks that are gone.
-DELETE FROM chunk_terms WHERE rowid IN (SELECT value FROM json_each(:chunk_keys));
 
 -- name: delete_vectors
 -- Their vectors, of every model; the log was told of them.

@@ -20,5 +20,6 @@ FROM chunks c CROSS JOIN documents d USING (document_key)
 WHERE c.chunk_key > :after AND c.chunk_key <= :last ORDER BY c.chunk_key LIMIT :limit;
 
 -- name: present
--- Those of these chunks that are still there.
-SELECT c.chunk_key FROM json_each(:chunk_keys) k CROSS JOIN chunks c ON c.chunk_key = k.value;
+-- Those of these chunks that are still there and have terms to be replaced.
+SELECT c.chunk_key FROM json_each(:chunk_keys) k CROSS JOIN chunks c ON c.chunk_key = k.value
+WHERE NOT EXISTS (SELECT 1 FROM unsettled_terms u WHERE u.chunk_key = c.chunk_key);
