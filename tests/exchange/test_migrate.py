@@ -536,7 +536,7 @@ DERIVED = {
     "sqlite": {
         *("index_workers", "vector_changes", "sqlite_sequence", "chunk_terms"),
         *(f"chunk_terms_{part}" for part in ("config", "data", "docsize", "idx")),
-        *("vector_mirrors", "vector_mirror_changes", "term_scheme"),
+        *("vector_mirrors", "vector_mirror_changes", "term_scheme", "unsettled_terms"),
     },
     "postgres": {
         *("index_workers", "usage_changes", "migrations", "probe", "chunk_terms", "unposted"),

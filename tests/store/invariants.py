@@ -65,9 +65,11 @@ IN_SQLITE = {
           AND (d.document_key IS NULL OR j.payload ->> 'revision' > d.revision)
     """,
     "a passage that the keyword index does not know, or the other way": """
-        SELECT chunk_key FROM chunks WHERE chunk_key NOT IN (SELECT id FROM chunk_terms_docsize)
-        UNION ALL
-        SELECT id FROM chunk_terms_docsize WHERE id NOT IN (SELECT chunk_key FROM chunks)
+        SELECT * FROM (
+            SELECT chunk_key FROM chunks WHERE chunk_key NOT IN (SELECT id FROM chunk_terms_docsize)
+            UNION ALL
+            SELECT id FROM chunk_terms_docsize WHERE id NOT IN (SELECT chunk_key FROM chunks)
+        ) WHERE chunk_key NOT IN (SELECT chunk_key FROM unsettled_terms)
     """,
 }
 

@@ -135,8 +135,8 @@ class TestStems:
 
     def test_a_text_is_indexed_by_its_words_and_by_its_stems(self) -> None:
         terms = chunk_terms("Bericht", "Häuser", GERMAN)
-        assert terms.title == [["bericht"], [], ["~bericht"]]
-        assert terms.heading == [["hauser"], ["häuser"], ["~haus"]]
+        assert list(terms.title) == [["bericht"], [], ["~bericht"]]
+        assert list(terms.heading) == [["hauser"], ["häuser"], ["~haus"]]
         words, _, stems = terms.body
         assert words == index_terms(GERMAN)[0]
         assert stems == ["~stadt", "~steht", "~haus", "~sehr", "~alt", "~gart"]

@@ -151,7 +151,7 @@ class Turns(Generic[T]):
     ) -> None:
         """`worked_s`: how much of the time was work, where the rest was waiting.
 
-        `rest_factor`: for a step of long work, which is followed by a rest of its own length.
+        `rest_factor`: for a step of long work. A rest in proportion to its work follows.
         """
         share = self._shares[name]
         self._taken -= 1
@@ -161,7 +161,7 @@ class Turns(Generic[T]):
         worked_s = seconds if worked_s is None else worked_s
         share.typical_s = max(worked_s, share.typical_s * _TYPICAL_DECAY)
         if rest_factor is not None:
-            self._rest(share, seconds * rest_factor, now_s)
+            self._rest(share, worked_s * rest_factor, now_s)
         elif worked_s >= LONG_SECONDS:
             self._rest(share, seconds * self._rest_factor, now_s)
 

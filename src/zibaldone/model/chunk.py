@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,13 +11,37 @@ TermRuns = Sequence[Sequence[str]]
 two runs. The first run holds the words in reading order."""
 
 
+class JoinedRuns(Sequence[Sequence[str]]):
+    """Runs of terms, each kept as one text: a long document has millions of terms, which as values
+    of their own take thirty times the room of the document."""
+
+    __slots__ = ("texts",)
+
+    def __init__(self, runs: Iterable[Sequence[str]]) -> None:
+        self.texts = tuple(map(" ".join, runs))
+        """The terms of each run with spaces between them."""
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __getitem__(self, index: Any) -> Any:
+        text = self.texts[index]
+        return text.split(" ") if text else []
+
+
 @dataclass(frozen=True, slots=True)
 class ChunkTerms:
     """What the keyword index stores for a chunk, field by field."""
 
-    title: TermRuns
-    heading: TermRuns
-    body: TermRuns
+    title: JoinedRuns
+    heading: JoinedRuns
+    body: JoinedRuns
+
+    @property
+    def chars(self) -> int:
+        return sum(
+            len(text) for runs in (self.title, self.heading, self.body) for text in runs.texts
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,12 @@ mark that no phrase term has.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any, cast
+from typing import cast
 
 from zibaldone.limits import INDEX_TERMS_MAX, TERM_CHARS_MAX
-from zibaldone.model.chunk import ChunkTerms
+from zibaldone.model.chunk import ChunkTerms, JoinedRuns
 from zibaldone.text.language import STEM_MARK, language_of, language_stems
 from zibaldone.text.stem import stem
 from zibaldone.text.title import title_beside
@@ -52,32 +52,15 @@ class _PlainStems(dict[str, str | None]):
 _plain_stems = _PlainStems()
 
 
-class _Joined(Sequence[Sequence[str]]):
-    """Runs of terms, each kept as one text: a long document has millions of terms, which as values
-    of their own take thirty times the room of the document."""
-
-    __slots__ = ("_texts",)
-
-    def __init__(self, runs: Iterable[Sequence[str]]) -> None:
-        self._texts = tuple(map(" ".join, runs))
-
-    def __len__(self) -> int:
-        return len(self._texts)
-
-    def __getitem__(self, index: Any) -> Any:
-        text = self._texts[index]
-        return text.split(" ") if text else []
-
-
 def chunk_terms(title: str, heading: str, text: str) -> ChunkTerms:
     """What the keyword index stores for a chunk. Its text tells the language of all three."""
     split = _split(text)
     language = language_of(split)
     beside = title_beside(title, text)
     return ChunkTerms(
-        title_terms(beside, language) if beside else [],
-        index_terms(heading, language) if heading else [[]],
-        _Joined(_runs(text, split, language)),
+        title_terms(beside, language) if beside else JoinedRuns([]),
+        JoinedRuns(index_terms(heading, language) if heading else [[]]),
+        JoinedRuns(_runs(text, split, language)),
     )
 
 
@@ -87,9 +70,9 @@ def has_own_stems(terms: ChunkTerms) -> bool:
 
 
 @lru_cache(maxsize=64)
-def title_terms(title: str, language: str) -> list[list[str]]:
+def title_terms(title: str, language: str) -> JoinedRuns:
     """Cached: all chunks of a document have its title."""
-    return index_terms(title, language)
+    return JoinedRuns(index_terms(title, language))
 
 
 def index_terms(text: str, language: str = "") -> list[list[str]]:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.store.backends import Backend
 from tests.store.kept import Kept
-from zibaldone.model.chunk import ChunkChanges, ChunkTerms, NewChunk, StoredChunk
+from zibaldone.model.chunk import ChunkChanges, ChunkTerms, JoinedRuns, NewChunk, StoredChunk
 from zibaldone.model.document import Document
 from zibaldone.store.port import Writer
 from zibaldone.store.upkeep import Upkeep
@@ -224,7 +224,11 @@ def test_a_writer_finds_what_it_added_and_no_longer_what_it_removed(
 def test_terms_of_one_run_make_phrases_and_no_phrase_spans_two(
     kept: Kept, document: Document
 ) -> None:
-    terms = ChunkTerms(title=[["head"]], heading=[[]], body=[["red", "fox"], ["run"]])
+    terms = ChunkTerms(
+        title=JoinedRuns([["head"]]),
+        heading=JoinedRuns([[]]),
+        body=JoinedRuns([["red", "fox"], ["run"]]),
+    )
     chunk = NewChunk(0, 0, 3, "", "The text does not matter.", b"hash", terms)
     kept.write(lambda writer: writer.chunks.apply(document, ChunkChanges(added=[chunk])))
     for words, is_found in {

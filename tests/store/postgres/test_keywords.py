@@ -20,7 +20,7 @@ from tests.store.postgres.keywords import post_all, stop_posting
 from zibaldone.access.principal import Tenant
 from zibaldone.errors import ZibaldoneError
 from zibaldone.limits import Limits
-from zibaldone.model.chunk import ChunkChanges, ChunkTerms, NewChunk
+from zibaldone.model.chunk import ChunkChanges, ChunkTerms, JoinedRuns, NewChunk
 from zibaldone.store.port import Writer
 from zibaldone.store.postgres import postings, scopes
 from zibaldone.store.postgres.connection import Transaction
@@ -320,7 +320,11 @@ def test_a_chunk_with_more_terms_than_have_places(
     """All of its terms are found. Phrases, only where there are places."""
     document = quiet.create("d", "")
     body = ["zebra"] * 300 + [f"n{number}" for number in range(20_000)]
-    terms = ChunkTerms(title=[["head"]], heading=[], body=[body, ["it's", "back\\slash"]])
+    terms = ChunkTerms(
+        title=JoinedRuns([["head"]]),
+        heading=JoinedRuns([]),
+        body=JoinedRuns([body, ["it's", "back\\slash"]]),
+    )
     quiet.write(lambda writer: writer.chunks.apply(document, chunk_with(terms)))
     if is_posted:
         post_all(quiet.store)

@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from zibaldone.model.chunk import ChunkChanges, ChunkTerms, MovedChunk, NewChunk
+from zibaldone.model.chunk import ChunkChanges, ChunkTerms, JoinedRuns, MovedChunk, NewChunk
 from zibaldone.store.sqlite.chunks import ChunkTable
 from zibaldone.store.sqlite.schema import prepare
 
@@ -27,7 +27,9 @@ def raw(tmp_path: Path) -> Iterator[apsw.Connection]:
 
 
 def _chunk(number: int) -> NewChunk:
-    terms = ChunkTerms([["title"]], [[]], [[f"n{number}"], ["other"]])
+    terms = ChunkTerms(
+        JoinedRuns([["title"]]), JoinedRuns([[]]), JoinedRuns([[f"n{number}"], ["other"]])
+    )
     text = f'Text "{number}" \\ \x01 é 😀'
     return NewChunk(number, number, number + 1, "A\nheading", text, bytes([number % 256, 0]), terms)
 

@@ -81,6 +81,7 @@ SAMPLE_ROWS: dict[str, tuple[str, ...]] = {
     "sent_files": ("(1, '0/a.py', 4, 5, NULL)",),
     "consult_spending": ("('home', 'k1', 20000, 109, 0.5)",),
     "term_scheme": ("(1, 5, 9)",),
+    "unsettled_terms": ("(11)",),
     "usage": ("('home', 1, 3, 34)",),
     "api_keys": ("('k1', x'02', 'label', 'home', '', '[\"read\"]', NULL, 1, NULL, NULL)",),
 }

@@ -48,7 +48,9 @@ def executed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(
         sqlite_store,
         "Upkeep",
-        lambda raw: SqliteUpkeep(cast("apsw.Connection", CountingConnection(raw, statements))),
+        lambda raw, later=None: SqliteUpkeep(
+            cast("apsw.Connection", CountingConnection(raw, statements)), later
+        ),
     )
     return statements
 

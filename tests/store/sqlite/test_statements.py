@@ -33,7 +33,10 @@ BESIDE = "what it brings is filtered by the statement beside it"
 WHOLE_INDEX = "measures the index itself, as its ranking does; says nothing of a document"
 UPKEEP = tuple(
     f"{subject}."
-    for subject in ("models", "vector_upkeep", "consistency", "sources", "queue", "term_scheme")
+    for subject in (
+        *("models", "vector_upkeep", "consistency", "sources", "queue", "term_scheme"),
+        "term_steps",
+    )
 )
 OF_A_NAMESPACE = {
     *("sources.visible", "sources.records", "sources.record", "sources.named"),
@@ -59,10 +62,10 @@ WITHOUT_NAMESPACE = {
     "jobs.retry": BY_KEY,
     "chunks.stored": BY_KEY,
     "chunks.insert": BY_KEY,
-    "chunks.insert_terms": BY_KEY,
+    "terms.insert": BY_KEY,
     "chunks.move": BY_KEY,
     "chunks.delete": BY_KEY,
-    "chunks.delete_terms": BY_KEY,
+    "terms.delete": BY_KEY,
     "chunks.delete_vectors": BY_KEY,
     "documents.put_facets": BY_KEY,
     "documents.delete_facets": BY_KEY,

@@ -18,7 +18,7 @@ import pytest
 from zibaldone.access.share import SHARE
 from zibaldone.access.turns import LONG_SECONDS
 from zibaldone.errors import Internal, StorageUnavailable
-from zibaldone.model.chunk import ChunkChanges, ChunkTerms, NewChunk
+from zibaldone.model.chunk import ChunkChanges, ChunkTerms, JoinedRuns, NewChunk
 from zibaldone.store.sqlite import write_queue
 from zibaldone.store.sqlite.chunks import ChunkTable
 from zibaldone.store.sqlite.schema import prepare
@@ -352,7 +352,7 @@ def test_the_chunks_of_a_long_document_are_replaced_quickly(
 ) -> None:
     """Nobody else writes meanwhile. A statement that needs a journal of its own for each of them
     makes it seconds: a trigger does, and RETURNING."""
-    terms = ChunkTerms((), (), ("word",))
+    terms = ChunkTerms(JoinedRuns([]), JoinedRuns([]), JoinedRuns([["word"]]))
     added = [NewChunk(n, 0, 600, "", "word " * 120, b"0", terms) for n in range(15_000)]
 
     def make(raw: apsw.Connection) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import chain
 
-from zibaldone.model.chunk import TermRuns
+from zibaldone.model.chunk import JoinedRuns, TermRuns
 from zibaldone.model.query import Query
 from zibaldone.text.lookups import (
     Alternatives,
@@ -31,7 +31,8 @@ Group = tuple[str, ...]
 
 def column_text(runs: TermRuns) -> str:
     """What a column of the table is given."""
-    return f" {GAP} ".join(map(" ".join, runs))
+    texts = runs.texts if isinstance(runs, JoinedRuns) else map(" ".join, runs)
+    return f" {GAP} ".join(texts)
 
 
 def to_fts5(query: Query, *, require_all: bool = False) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import apsw
 
-from zibaldone.limits import TERM_STEP_CHUNKS, TERM_STEP_TERMS
+from zibaldone.limits import TERM_STEP_CHARS, TERM_STEP_CHUNKS
 from zibaldone.model.chunk import ChunkTerms
 from zibaldone.store import rows, statements
 from zibaldone.store.sqlite.terms import add_terms, remove_terms
@@ -54,11 +54,11 @@ class TermSteps:
             }
         while self._added:
             step: dict[int, ChunkTerms] = {}
-            terms_count = 0
-            while self._added and terms_count < TERM_STEP_TERMS:
+            chars = 0
+            while self._added and chars < TERM_STEP_CHARS:
                 key, terms = self._added.popleft()
                 step[key] = terms
-                terms_count += _count(terms)
+                chars += terms.chars
             yield step
 
 
@@ -67,7 +67,7 @@ def is_long_removal(chunk_keys: Sequence[int]) -> bool:
 
 
 def are_many(terms: Iterable[ChunkTerms]) -> bool:
-    return sum(map(_count, terms)) > _SHORT_STEPS * TERM_STEP_TERMS
+    return sum(of_chunk.chars for of_chunk in terms) > _SHORT_STEPS * TERM_STEP_CHARS
 
 
 def settle(raw: apsw.Connection, step: Step) -> None:
@@ -89,7 +89,3 @@ def unsettled(raw: apsw.Connection, limit: int) -> list[tuple[int, TermSource | 
 
 def _unsettle(raw: apsw.Connection, chunk_keys: Iterable[int]) -> None:
     raw.execute(_SQL["unsettle"], {"chunk_keys": rows.dumps(list(chunk_keys))})
-
-
-def _count(terms: ChunkTerms) -> int:
-    return sum(len(run) for runs in (terms.title, terms.heading, terms.body) for run in runs)

@@ -32,9 +32,9 @@ _REST_FACTOR = 12.0
 """A caller whose write took long rests twelve times as long while others write. A write cannot be
 interrupted for others, but it can be rare: nineteen of twenty short ones do not meet it."""
 
-STEP_REST_FACTOR = 2.0
-"""After a step of a long write its caller rests twice as long. Most short writes of others find the
-writer free, and those that do not wait for one step."""
+STEP_REST_FACTOR = 1.0
+"""After a step of a long write its caller rests for as long. Half of the short writes of others
+find the writer free, and the other half wait for one step."""
 
 _LOOK_SECONDS = 0.1
 """How often somebody who rests looks whether the others have gone."""
