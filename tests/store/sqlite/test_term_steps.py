@@ -193,6 +193,9 @@ def test_terms_made_anew_in_between_are_not_stored_twice(
     asyncio.run(settle(store, file))
     assert kept.found("wort2999 Haus") == {"long"}
     assert broken_invariants(file) == {}
+    document = kept.known("long")
+    chunks = kept.read(lambda reader: reader.chunks.stored(document))
+    assert kept.read(lambda reader: reader.lexical.frequencies([]).chunks) == len(chunks)
 
 
 def test_a_store_that_is_closed_in_between_has_stored_the_document(
