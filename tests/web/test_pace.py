@@ -71,6 +71,34 @@ def test_short_stretches_of_one_key_leave_room_in_every_round() -> None:
     assert asyncio.run(run()) <= 3
 
 
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_key_leaves_the_loop_idle_while_requests_of_others_go_on_in_threads(
+    waits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without it those threads would hardly get the interpreter."""
+
+    async def run() -> int:
+        loop, pace, ended = asyncio.get_running_loop(), Pace(), asyncio.Event()
+        other = asyncio.create_task(pace.run("b", ended.wait() if waits else _stretch(0)))
+        await asyncio.sleep(0)
+        pauses = 0
+        call_later = loop.call_later
+
+        def counted(*arguments: Any) -> asyncio.TimerHandle:
+            nonlocal pauses
+            pauses += 1
+            return call_later(*arguments)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(loop, "call_later", counted)
+            await asyncio.gather(*(pace.run("a", _stretch(0)) for _ in range(20)))
+        ended.set()
+        await other
+        return pauses
+
+    assert asyncio.run(run()) == (9 if waits else 0)
+
+
 def test_who_gives_up_waiting_for_a_round_keeps_nobody_waiting() -> None:
     async def run() -> None:
         pace = Pace()
