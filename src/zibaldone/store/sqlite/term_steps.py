@@ -24,7 +24,7 @@ _SQL = statements.load("zibaldone.store.sqlite", "term_steps.sql")
 
 _KEY_AND_IS_THERE: rows.Kinds = (int, int)
 
-_SHORT_STEPS = 4
+_SHORT_STEPS = 8
 """What would take no more steps than this is done at once."""
 
 Step = Mapping[int, ChunkTerms | None]
