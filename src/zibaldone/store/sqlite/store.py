@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, partial
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -57,6 +58,9 @@ _QUICK_SECONDS_MAX = 2.0
 """A quick read runs on the event loop, where everybody waits for it. Readers of a WAL wait for no
 writer; only a foreign program that locks the whole file, or a very slow disk, gets this far."""
 
+
+_STEPS_AT_ONCE = 8
+"""Of a long change. Where nobody else writes, they share a commit."""
 
 _SWEEP_SECONDS_MAX = 60.0
 """A look over the whole index: nobody waits for it, but it may not run for ever."""
@@ -222,10 +226,14 @@ class SqliteStore:
         False: not all of them. The write is stored all the same, so a caller who gives up, or a
         disk that is full, only leaves the rest to `index.renewal`.
         """
-        for step in later:
+        while steps := list(islice(later, _STEPS_AT_ONCE)):
+            submitted = [
+                self._writer.submit(partial(settle, step=step), is_step=True) for step in steps
+            ]
             try:
                 end_if_cancelled()
-                await outcome_of(self._writer.submit(partial(settle, step=step), is_step=True))
+                for future in submitted:
+                    await outcome_of(future)
             except asyncio.CancelledError:
                 return False
             except ZibaldoneError as error:
@@ -235,6 +243,9 @@ class SqliteStore:
                     error.code,
                 )
                 return False
+            finally:
+                for future in submitted:
+                    future.cancel()  # those that have not begun; the others are done
         return True
 
     async def upkeep(

@@ -32,7 +32,7 @@ Step = Mapping[int, ChunkTerms | None]
 
 
 class TermSteps:
-    """What a transaction leaves to the steps after its commit. To go over them uses them up."""
+    """What a transaction leaves to the steps after its commit. Each is given out once."""
 
     def __init__(self) -> None:
         self._added: deque[tuple[int, ChunkTerms]] = deque()
