@@ -149,6 +149,19 @@ class TestRest:
         assert turns.take(NOW + 0.41) == ("a", "next")
         assert not turns.is_resting
 
+    def test_a_step_of_long_work_is_followed_by_a_rest_of_its_own(self) -> None:
+        turns: Turns[str] = Turns(1, rest_factor=4)
+        turns.add("b", "b")
+        served(turns, 1)
+        turns.add("a", "step")
+        turns.take(NOW)
+        turns.give_back("a", 0.02, NOW, worked_s=0.01, rest_factor=2)
+        turns.add("a", "next step")
+        assert turns.take(NOW + 0.019) is None
+        assert turns.rest_ends_s == NOW + 0.02
+        assert turns.take(NOW + 0.021) == ("a", "next step")
+        assert turns.rest_ends_s is None
+
     def test_nobody_rests_alone(self) -> None:
         turns: Turns[str] = Turns(1, rest_factor=4)
         for number in range(3):

@@ -36,6 +36,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import apsw
+
 from tests.drivers.index_state import assert_in_step
 from tests.drivers.server import clean_environment, free_port
 from tests.nightly.fuzz import say, scratch_folder
@@ -58,6 +60,8 @@ _START_SHARE = 0.15
 """Kills that come while a server starts."""
 _PATIENCE_SECONDS = 60.0
 _RECHECKED = 1
+_LONG_REPEATS = 20_000
+"""Of words, for a document whose terms are stored in steps."""
 
 
 @dataclass(slots=True)
@@ -192,7 +196,8 @@ class Client:
         return f"{self.name}/{number}"
 
     def _text(self, path: str, revision: int) -> str:
-        filler = "and some more words. " * self.chance.choice((0, 5, 60, 400))
+        repeats = self.chance.choices((0, 5, 60, 400, _LONG_REPEATS), (50, 50, 50, 50, 1))[0]
+        filler = "and some more words. " * repeats
         return f"# {path}\n\nThis is {_mark(path, revision)}.\n\n{filler}"
 
 
@@ -370,6 +375,7 @@ class World:
                         await client._look(wire, path, {state})
                 await self._compare_listing(wire)
                 is_indexed = await self._until_indexed(wire)
+            await self._until_settled()
             os.kill(pid, signal.SIGTERM)
             if not await until_gone(pid, 20):
                 self._tally.note("partial", "SIGTERM did not end the server in 20 s")
@@ -387,6 +393,19 @@ class World:
                 assert_in_step(store, Hashed())
         except AssertionError as problem:
             self._tally.note("partial", f"the vectors are not those of the texts: {problem}")
+
+    async def _until_settled(self) -> None:
+        """Terms that a killed server did not get to are stored by the next."""
+        reading = apsw.Connection(str(self._data / DATABASE_NAME), flags=apsw.SQLITE_OPEN_READONLY)
+        until_s = time.monotonic() + _PATIENCE_SECONDS
+        try:
+            while left := reading.execute("SELECT count(*) FROM unsettled_terms").get:
+                if time.monotonic() > until_s:
+                    self._tally.note("partial", f"the terms of {left} chunks are missing")
+                    return
+                await asyncio.sleep(0.1)
+        finally:
+            reading.close()
 
     async def _compare_listing(self, wire: Wire) -> None:
         wanted = {
