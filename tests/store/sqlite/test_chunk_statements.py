@@ -9,6 +9,7 @@ import apsw
 import pytest
 
 from zibaldone.model.chunk import ChunkChanges, ChunkTerms, JoinedRuns, MovedChunk, NewChunk
+from zibaldone.store.rows import UnreadableRowError
 from zibaldone.store.sqlite.chunks import ChunkTable
 from zibaldone.store.sqlite.schema import prepare
 
@@ -79,3 +80,14 @@ def test_many_chunks_come_move_and_go_in_few_steps(raw: apsw.Connection) -> None
     assert _rows(raw, "chunk_key") == [(keys[0],)]
     left = raw.execute("SELECT rowid FROM chunk_terms WHERE chunk_terms MATCH 'other'")
     assert list(left) == [(keys[0],)]
+
+
+def test_a_damaged_place_of_a_chunk_is_told(raw: apsw.Connection) -> None:
+    table = ChunkTable(raw)
+    table.apply(7, ChunkChanges([_chunk(1)]))
+    raw.execute("PRAGMA writable_schema = ON")
+    raw.execute("UPDATE sqlite_schema SET sql = replace(sql, 'STRICT', '') WHERE name = 'chunks'")
+    raw.execute("PRAGMA writable_schema = RESET")
+    raw.execute("UPDATE chunks SET start_char = 'far away'")
+    with pytest.raises(UnreadableRowError):
+        table.stored(7)

@@ -19,6 +19,7 @@ from zibaldone.store.tenants import range_values
 
 _ID_AND_NAME: rows.Kinds = (str, str)
 _KEY_AND_ID: rows.Kinds = (int, str)
+_STORED: rows.Kinds = (int, str, int, int, int)
 
 _SQL = statements.load("zibaldone.store.sqlite", "chunks.sql")
 
@@ -120,10 +121,8 @@ class Chunks:
 
 
 def _stored(listed: str) -> list[StoredChunk]:
-    return [
-        StoredChunk(key, bytes.fromhex(digest), *place)
-        for key, digest, *place in orjson.loads(listed)
-    ]
+    stored = (rows.require(row, _STORED) for row in orjson.loads(listed))
+    return [StoredChunk(key, bytes.fromhex(digest), *place) for key, digest, *place in stored]
 
 
 def _listed(values: Iterable[object]) -> str:
