@@ -16,6 +16,9 @@ from zibaldone.store.tenants import range_values
 
 _SQL = statements.load("zibaldone.store.postgres", "memory.sql")
 
+_ASKED = ("groups", "subjects", "slots", "objects", "times_us", "document_keys", "indexes")
+"""The parts of `memory_rows.Ask`."""
+
 
 class Memory:
     def __init__(self, transaction: Transaction, tenant: Tenant) -> None:
@@ -66,16 +69,12 @@ class Memory:
         selected = self._select(
             "facts_of", document_ids=list(document_ids), until_us=_until(until_us)
         )
-        slots = memory_rows.slots_of(selected)
-        values = {
-            "groups": [group_id for group_id, _, _ in slots],
-            "subjects": [subject for _, subject, _ in slots],
-            "slots": [slot for _, _, slot in slots],
-            "since_us": list(slots.values()),
-            "until_us": _until(until_us),
-        }
-        changes = self._select("changes", **values) if slots else ()
-        return memory_rows.stored_facts(selected, changes)
+
+        def next_changes(asked: Sequence[memory_rows.Ask]) -> Sequence[Any]:
+            columns = zip(_ASKED, map(list, zip(*asked, strict=True)), strict=True)
+            return self._select("next_changes", **dict(columns), until_us=_until(until_us))
+
+        return memory_rows.stored_facts(selected, next_changes)
 
     def stating(
         self, group_id: str, entity_key: str, *, limit: int, until_us: int | None = None

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import apsw
+import orjson
 
 from zibaldone.access.principal import Tenant
 from zibaldone.limits import FACTS_MAX
@@ -83,10 +84,13 @@ class Memory:
             document_ids=rows.dumps(list(document_ids)),
             until_us=_until(until_us),
         )
-        slots = [[*slot, since_us] for slot, since_us in memory_rows.slots_of(selected).items()]
-        values = {"slots": rows.dumps(slots), "until_us": _until(until_us)}
-        changes = self._select("changes", **values) if slots else ()
-        return memory_rows.stored_facts(selected, changes)
+
+        def next_changes(asked: Sequence[memory_rows.Ask]) -> Sequence[Any]:
+            values = {"asked": rows.dumps(asked), "until_us": _until(until_us)}
+            found = self._select("next_changes", **values)
+            return [(number, *orjson.loads(change)) for number, change in found if change]
+
+        return memory_rows.stored_facts(selected, next_changes)
 
     def stating(
         self, group_id: str, entity_key: str, *, limit: int, until_us: int | None = None

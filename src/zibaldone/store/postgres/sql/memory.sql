@@ -120,25 +120,23 @@ WHERE f.valid_at_us <= %(until_us)s
   AND d.document_id >= %(start)s AND (%(end)s::text IS NULL OR d.document_id < %(end)s)
 ORDER BY i.key, f.fact_index;
 
--- name: changes
--- The facts by which slots changed their value, the earliest first.
--- Each slot is read once, however many facts repeat what it says.
-SELECT group_id, subject, slot, valid_at_us, document_key, fact_index, fact, document_id
-FROM (
-    SELECT n.group_id, n.subject, n.slot, n.valid_at_us, n.document_key, n.fact_index, n.fact,
-           d.document_id, n.object, lag(n.object) OVER (
-               PARTITION BY n.group_id, n.subject, n.slot
-               ORDER BY n.valid_at_us, n.document_key, n.fact_index) AS object_before
-    FROM unnest(%(groups)s::text[], %(subjects)s::text[], %(slots)s::text[], %(since_us)s::bigint[])
-        s (group_id, subject, slot, since_us)
-    JOIN zibaldone.memory_facts n ON n.namespace = %(namespace)s AND n.group_id = s.group_id
-        AND n.subject = s.subject AND n.slot = s.slot AND n.slot <> ''
-        AND n.valid_at_us >= s.since_us
-    JOIN zibaldone.documents d USING (document_key)
-    WHERE n.valid_at_us <= %(until_us)s
-      AND d.document_id >= %(start)s AND (%(end)s::text IS NULL OR d.document_id < %(end)s)) told
-WHERE object <> object_before
-ORDER BY valid_at_us, document_key, fact_index;
+-- name: next_changes
+-- For each of these facts the next one by which its slot got another value.
+SELECT a.number - 1, n.*
+FROM unnest(%(groups)s::text[], %(subjects)s::text[], %(slots)s::text[], %(objects)s::text[],
+        %(times_us)s::bigint[], %(document_keys)s::bigint[], %(indexes)s::bigint[])
+    WITH ORDINALITY
+    a (group_id, subject, slot, object, valid_at_us, document_key, fact_index, number)
+CROSS JOIN LATERAL (
+    SELECT n.valid_at_us, n.document_key, n.fact_index, n.fact, d.document_id
+    FROM zibaldone.memory_facts n JOIN zibaldone.documents d USING (document_key)
+    WHERE n.namespace = %(namespace)s AND n.group_id = a.group_id AND n.subject = a.subject
+      AND n.slot = a.slot AND n.slot <> '' AND n.object <> a.object
+      AND (n.valid_at_us, n.document_key, n.fact_index)
+          > (a.valid_at_us, a.document_key, a.fact_index)
+      AND n.valid_at_us <= %(until_us)s
+      AND d.document_id >= %(start)s AND (%(end)s::text IS NULL OR d.document_id < %(end)s)
+    ORDER BY n.valid_at_us, n.document_key, n.fact_index LIMIT 1) n;
 
 -- name: stating
 -- The last episodes that state something of an entity; an episode has so many facts at most.

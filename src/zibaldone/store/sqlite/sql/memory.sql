@@ -126,24 +126,25 @@ WHERE f.valid_at_us <= :until_us
   AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
 ORDER BY i.key, f.fact_index;
 
--- name: changes
--- The facts by which slots (group, subject, slot, since) changed their value, the earliest first.
--- Each slot is read once, however many facts repeat what it says.
-SELECT group_id, subject, slot, valid_at_us, document_key, fact_index, fact, document_id
-FROM (
-    SELECT n.group_id, n.subject, n.slot, n.valid_at_us, n.document_key, n.fact_index, n.fact,
-           d.document_id, n.object, lag(n.object) OVER (
-               PARTITION BY n.group_id, n.subject, n.slot
-               ORDER BY n.valid_at_us, n.document_key, n.fact_index) AS object_before
-    FROM json_each(:slots) s
-    CROSS JOIN memory_facts n INDEXED BY memory_facts_by_slot
-        ON n.namespace = :namespace AND n.group_id = s.value ->> 0 AND n.subject = s.value ->> 1
-        AND n.slot = s.value ->> 2 AND n.slot <> '' AND n.valid_at_us >= s.value ->> 3
-    CROSS JOIN documents d USING (document_key)
-    WHERE n.valid_at_us <= :until_us
-      AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end))
-WHERE object <> object_before
-ORDER BY valid_at_us, document_key, fact_index;
+-- name: next_changes
+-- For each of these facts the next one by which its slot got another value, as JSON.
+WITH asked AS MATERIALIZED (
+    SELECT key AS number, value ->> 0 AS group_id, value ->> 1 AS subject, value ->> 2 AS slot,
+           value ->> 3 AS object, value ->> 4 AS valid_at_us, value ->> 5 AS document_key,
+           value ->> 6 AS fact_index
+    FROM json_each(:asked))
+SELECT a.number, (
+    SELECT json_array(n.valid_at_us, n.document_key, n.fact_index, n.fact, d.document_id)
+    FROM memory_facts n INDEXED BY memory_facts_by_slot
+    CROSS JOIN documents d ON d.document_key = n.document_key
+    WHERE n.namespace = :namespace AND n.group_id = a.group_id AND n.subject = a.subject
+      AND n.slot = a.slot AND n.slot <> '' AND n.object <> a.object
+      AND (n.valid_at_us, n.document_key, n.fact_index)
+          > (a.valid_at_us, a.document_key, a.fact_index)
+      AND n.valid_at_us <= :until_us
+      AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
+    ORDER BY n.valid_at_us, n.document_key, n.fact_index LIMIT 1)
+FROM asked a;
 
 -- name: stating
 -- The last episodes that state something of an entity; an episode has so many facts at most.
