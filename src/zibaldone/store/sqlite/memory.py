@@ -74,7 +74,12 @@ class Memory:
             entity_keys=rows.dumps(list(dict.fromkeys(entity_keys))),
             until_us=_until(until_us),
         )
-        return memory_rows.nodes(group_id, selected)
+        told = (
+            (key, name, label, mentions, since_us)
+            for key, labels in selected
+            for name, label, mentions, since_us in orjson.loads(labels)
+        )
+        return memory_rows.nodes(group_id, told)
 
     def facts_of(
         self, document_ids: Iterable[str], *, until_us: int | None = None

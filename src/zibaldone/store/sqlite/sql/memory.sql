@@ -104,15 +104,20 @@ WHERE d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
 ORDER BY i.key, e.entity_key;
 
 -- name: nodes
--- Entities of a group, over all that mention them.
-SELECT m.entity_key, min(m.name), m.label, count(*), min(m.valid_at_us)
-FROM json_each(:entity_keys) k
-CROSS JOIN memory_entities m INDEXED BY memory_entities_by_name
-    ON m.namespace = :namespace AND m.group_id = :group_id AND m.entity_key = k.value
-CROSS JOIN documents d USING (document_key)
-WHERE m.valid_at_us <= :until_us
-  AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
-GROUP BY k.key, m.entity_key, m.label ORDER BY k.key, count(*) DESC, m.label;
+-- Entities of a group, over all that mention them: key, and as JSON what each label says of it.
+-- Grouped for each by itself: SQLite holds in memory what it groups, and of two hundred entities
+-- that each episode mentions it would be two hundred times the group.
+SELECT k.value, (
+    SELECT json_group_array(json_array(name, label, mentions, since_us))
+    FROM (
+        SELECT min(m.name) AS name, m.label, count(*) AS mentions, min(m.valid_at_us) AS since_us
+        FROM memory_entities m INDEXED BY memory_entities_by_name
+        CROSS JOIN documents d ON d.document_key = m.document_key
+        WHERE m.namespace = :namespace AND m.group_id = :group_id AND m.entity_key = k.value
+          AND m.valid_at_us <= :until_us
+          AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
+        GROUP BY m.label ORDER BY mentions DESC, m.label))
+FROM json_each(:entity_keys) k;
 
 -- name: facts_of
 -- What some episodes state.
