@@ -179,6 +179,32 @@ def test_a_reader_that_stays_is_waited_for_once(
     assert wal_bytes(tmp_path) < (LARGE + 60) * PAGE_BYTES
 
 
+def test_a_longer_wait_comes_after_more_writing(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where one long read follows another, what they cost the writers does not grow."""
+    waits: list[tuple[float, int]] = []
+
+    def in_vain(self: checkpoint.Checkpoints, wait_seconds: float) -> bool:
+        waits.append((wait_seconds, self._wal_pages))
+        return False
+
+    monkeypatch.setattr(checkpoint.Checkpoints, "_make_waiting", in_vain)
+    kept.create("first", BODY)
+    number = 0
+    while len(waits) < 3:
+        reader = Snapshot(kept)
+        seen = len(waits)
+        while len(waits) == seen:
+            assert number < 200, waits
+            kept.create(f"d/{number}", BODY)
+            number += 1
+        reader.end()
+    first, *others = waits
+    for wait_seconds, pages in others:
+        assert wait_seconds / pages < 1.1 * first[0] / first[1]
+
+
 def test_reads_go_on_while_the_writer_waits_for_readers(
     kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
