@@ -53,6 +53,22 @@ def test_episodes_are_listed_by_their_own_time(kept: Kept) -> None:
     assert (head.document_id, head.group_id, head.valid_at_us) == ("memory/g/b", "g", 2 * DAY_US)
 
 
+def test_of_very_many_groups_the_largest_are_listed(kept: Kept) -> None:
+    sizes = {"b": 1, "a": 3, "d": 2, "c": 2}
+    for group, size in sizes.items():
+        for number in range(size):
+            document = kept.create(f"memory/{group}/{number}", "text", MINE)
+            kept.write(partial(_put, document=document, episode=Episode(group, str(number), 1)))
+    for prefix, expected in (("", {"a": 3, "c": 2}), ("memory/", {"a": 3, "c": 2}), ("x/", {})):
+        tenant = Tenant(prefix=prefix)
+        shown = kept.read(lambda r: r.memory.groups(limit=2), tenant)
+        assert list(shown.items()) == sorted(expected.items())
+        totals = kept.read(lambda r: r.memory.totals(), tenant)
+        assert totals == ((4, 8) if expected else (0, 0))
+    everything = kept.read(lambda r: r.memory.groups(), MINE)
+    assert list(everything.items()) == sorted(sizes.items())
+
+
 def test_neighbours_are_two_each_way_in_the_order_of_time(kept: Kept) -> None:
     for name, day in (("e", 5), ("a", 1), ("d", 4), ("b", 2), ("c", 3)):
         put(kept, name, day)

@@ -39,8 +39,12 @@ class Memory:
         ]
         return memory_rows.latest_of(found, limit)
 
-    def groups(self) -> dict[str, int]:
-        return dict(self._select("groups"))
+    def groups(self, *, limit: int | None = None) -> dict[str, int]:
+        return dict(sorted(self._select("groups", limit=limit)))
+
+    def totals(self) -> tuple[int, int]:
+        ((groups, episodes),) = self._select("totals")
+        return groups, episodes
 
     def around(self, document_ids: Iterable[str]) -> dict[str, Surroundings]:
         selected = self._select("around", document_ids=list(document_ids))

@@ -46,14 +46,23 @@ class Memory:
         ]
         return memory_rows.latest_of(found, limit)
 
-    def groups(self) -> dict[str, int]:
+    def groups(self, *, limit: int | None = None) -> dict[str, int]:
+        limit = -1 if limit is None else limit
+        return dict(sorted(self._of_groups("groups", "groups_own", limit=limit)))
+
+    def totals(self) -> tuple[int, int]:
+        (counted,) = self._of_groups("totals", "totals_own") or [(0, 0)]
+        groups, episodes = counted
+        return groups, episodes
+
+    def _of_groups(self, of_all: str, of_own: str, **values: Any) -> Sequence[Any]:
         if not self._tenant.prefix:
-            return dict(self._select("groups"))
+            return self._select(of_all, **values)
         visible = visible_range(self._tenant, MEMORY_PREFIX)
         if visible is None:
-            return {}
+            return []
         start, end = visible
-        return dict(self._select("groups_own", start=start, end=end))
+        return self._select(of_own, start=start, end=end, **values)
 
     def around(self, document_ids: Iterable[str]) -> dict[str, Surroundings]:
         selected = self._select("around", document_ids=rows.dumps(list(document_ids)))

@@ -50,12 +50,23 @@ WHERE e.namespace = %(namespace)s AND e.group_id = %(group_id)s AND e.valid_at_u
 ORDER BY e.valid_at_us DESC, e.document_key DESC LIMIT %(limit)s;
 
 -- name: groups
--- The groups, with the number of their episodes.
-SELECT e.group_id, count(*)
-FROM zibaldone.memory_episodes e JOIN zibaldone.documents d USING (document_key)
-WHERE e.namespace = %(namespace)s
-  AND d.document_id >= %(start)s AND (%(end)s::text IS NULL OR d.document_id < %(end)s)
-GROUP BY e.group_id ORDER BY e.group_id;
+-- The groups with the most episodes, with their number.
+SELECT group_id, episodes FROM (
+    SELECT e.group_id, count(*) AS episodes
+    FROM zibaldone.memory_episodes e JOIN zibaldone.documents d USING (document_key)
+    WHERE e.namespace = %(namespace)s
+      AND d.document_id >= %(start)s AND (%(end)s::text IS NULL OR d.document_id < %(end)s)
+    GROUP BY e.group_id) counted
+ORDER BY episodes DESC, group_id LIMIT %(limit)s::bigint;
+
+-- name: totals
+-- How many groups there are, and how many episodes in them.
+SELECT count(*), coalesce(sum(episodes), 0)::bigint FROM (
+    SELECT count(*) AS episodes
+    FROM zibaldone.memory_episodes e JOIN zibaldone.documents d USING (document_key)
+    WHERE e.namespace = %(namespace)s
+      AND d.document_id >= %(start)s AND (%(end)s::text IS NULL OR d.document_id < %(end)s)
+    GROUP BY e.group_id) counted;
 
 -- name: around
 -- What stands beside some episodes, two steps each way.

@@ -48,20 +48,42 @@ WHERE e.namespace = :namespace AND e.group_id = :group_id AND e.valid_at_us <= :
 ORDER BY e.valid_at_us DESC, e.document_key DESC LIMIT :limit;
 
 -- name: groups
--- The groups, with the number of their episodes.
-SELECT e.group_id, count(*)
-FROM memory_episodes e CROSS JOIN documents d USING (document_key)
-WHERE e.namespace = :namespace
-  AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
-GROUP BY e.group_id ORDER BY e.group_id;
+-- The groups with the most episodes, with their number.
+SELECT group_id, episodes FROM (
+    SELECT e.group_id, count(*) AS episodes
+    FROM memory_episodes e CROSS JOIN documents d USING (document_key)
+    WHERE e.namespace = :namespace
+      AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
+    GROUP BY e.group_id)
+ORDER BY episodes DESC, group_id LIMIT :limit;
 
 -- name: groups_own
 -- The same by the documents under memory/ that a tenant with a folder sees.
-SELECT e.group_id, count(*)
-FROM documents d CROSS JOIN memory_episodes e USING (document_key)
-WHERE d.namespace = :namespace
-  AND d.document_id >= :start AND d.document_id < coalesce(:end, x'')
-GROUP BY e.group_id ORDER BY e.group_id;
+SELECT group_id, episodes FROM (
+    SELECT e.group_id, count(*) AS episodes
+    FROM documents d CROSS JOIN memory_episodes e USING (document_key)
+    WHERE d.namespace = :namespace
+      AND d.document_id >= :start AND d.document_id < coalesce(:end, x'')
+    GROUP BY e.group_id)
+ORDER BY episodes DESC, group_id LIMIT :limit;
+
+-- name: totals
+-- How many groups there are, and how many episodes in them.
+SELECT count(*), coalesce(sum(episodes), 0) FROM (
+    SELECT count(*) AS episodes
+    FROM memory_episodes e CROSS JOIN documents d USING (document_key)
+    WHERE e.namespace = :namespace
+      AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
+    GROUP BY e.group_id);
+
+-- name: totals_own
+-- The same by the documents.
+SELECT count(*), coalesce(sum(episodes), 0) FROM (
+    SELECT count(*) AS episodes
+    FROM documents d CROSS JOIN memory_episodes e USING (document_key)
+    WHERE d.namespace = :namespace
+      AND d.document_id >= :start AND d.document_id < coalesce(:end, x'')
+    GROUP BY e.group_id);
 
 -- name: around
 -- What stands beside some episodes, two steps each way.
