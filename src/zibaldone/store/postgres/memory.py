@@ -12,7 +12,7 @@ from zibaldone.model.memory import Entity, Episode, EpisodeHead, Node, StoredFac
 from zibaldone.store import memory_rows, rows, statements
 from zibaldone.store.memory_rows import END_OF_TIME_US
 from zibaldone.store.postgres.connection import Transaction
-from zibaldone.store.tenants import range_values
+from zibaldone.store.tenants import range_values, seen_groups
 
 _SQL = statements.load("zibaldone.store.postgres", "memory.sql")
 
@@ -35,7 +35,7 @@ class Memory:
             memory_rows.heads(
                 self._select("latest", group_id=group_id, limit=limit, until_us=_until(until_us))
             )
-            for group_id in group_ids
+            for group_id in seen_groups(self._tenant, group_ids)
         ]
         return memory_rows.latest_of(found, limit)
 
@@ -59,6 +59,8 @@ class Memory:
     def nodes(
         self, group_id: str, entity_keys: Iterable[str], *, until_us: int | None = None
     ) -> list[Node]:
+        if not seen_groups(self._tenant, [group_id]):
+            return []
         selected = self._select(
             "nodes",
             group_id=group_id,
@@ -83,6 +85,8 @@ class Memory:
     def stating(
         self, group_id: str, entity_key: str, *, limit: int, until_us: int | None = None
     ) -> list[str]:
+        if not seen_groups(self._tenant, [group_id]):
+            return []
         selected = self._select(
             "stating",
             group_id=group_id,
