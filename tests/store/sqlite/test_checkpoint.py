@@ -101,7 +101,7 @@ def test_the_wal_is_emptied_although_each_reader_takes_longer_than_the_first_wai
     kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two read all the time, and one of them is always in the middle."""
-    monkeypatch.setattr(checkpoint, "_WAIT_SECONDS_FIRST", 0.02)
+    monkeypatch.setattr(checkpoint, "_WAIT_SECONDS_FIRST", 0.05)
     for number in range(10):  # a checkpoint: from then on it holds
         kept.create(f"first/{number}", BODY)
     stop = threading.Event()
