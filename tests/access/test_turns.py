@@ -198,6 +198,35 @@ class TestRest:
         turns.add("other0", "next")
         assert turns.take(NOW + 0.39) is None
 
+    def several(self) -> Turns[str]:
+        """`a` and `c` work for long; `a` has just done so, and both have more to do."""
+        turns: Turns[str] = Turns(1, rest_factor=1, common_rest_factor=2)
+        for name in "ca":
+            turns.add(name, "long")
+            served(turns, 1, seconds=0.1)
+        turns.add("a", "next")
+        turns.add("c", "next")
+        return turns
+
+    def test_several_with_long_work_do_not_take_turns_beside_a_short_one(self) -> None:
+        turns = self.several()
+        turns.add("b", "short")
+        assert served(turns, 1, seconds=0.001) == ["short"]
+        assert turns.take(NOW + 0.39) is None
+        assert turns.is_resting
+        assert turns.take(NOW + 0.41) == ("c", "next")
+
+    def test_nor_does_one_who_may_have_long_work(self) -> None:
+        turns = self.several()
+        turns.add("b", "short")
+        served(turns, 1, seconds=0.001)
+        turns.add("new", "new")  # has used less time than b
+        turns.add("b", "short")
+        assert served(turns, 2) == ["short", "new"]
+
+    def test_among_themselves_they_do(self) -> None:
+        assert self.several().take(NOW + 0.11) == ("c", "next")
+
 
 def test_long_work_is_not_taken_beside_others() -> None:
     turns: Turns[str] = Turns(1)

@@ -10,7 +10,9 @@ A place cannot be taken back from work that runs, so none of what follows may be
   about;
 - `extra` places beyond the ordinary ones are only for shares that hold none;
 - with `rest_factor`, a share whose work took long rests in proportion before its next turn, as long
-  as others are about. Where there is one place only (a writer), this is what leaves it free.
+  as others are about. Where there is one place only (a writer), this is what leaves it free;
+- with `common_rest_factor`, all shares whose work takes long rest after it, as long as somebody is
+  about whose work is short. Else several of them would hold the place in turn, all of the time.
 """
 
 from __future__ import annotations
@@ -31,6 +33,9 @@ SMALL_SECONDS = 0.005
 
 REST_SECONDS_MAX = 5.0
 """The longest rest after one piece of work."""
+
+COMMON_REST_SECONDS_MAX = 2.0
+"""The same for a rest of all whose work takes long: several who have a deadline wait for it."""
 
 LONG_SECONDS = 0.02
 """Shorter work is not followed by a rest: nobody notices it."""
@@ -71,12 +76,15 @@ class Turns(Generic[T]):
         beside_others: int = 1,
         extra: int = 0,
         rest_factor: float = 0.0,
+        common_rest_factor: float = 0.0,
     ) -> None:
         self._places = places
         self._per_share = per_share
         self._beside_others = beside_others
         self._extra = extra
         self._rest_factor = rest_factor
+        self._common_rest_factor = common_rest_factor
+        self._common_rest_until_s = 0.0
         self._shares: dict[str, _Share[T]] = {}
         self._taken = 0
         self._clock_s = 0.0
@@ -119,26 +127,29 @@ class Turns(Generic[T]):
 
         `long_from`: work that may be long is only taken from these shares.
         """
-        best: tuple[int, float, str] | None = None
+        best: tuple[int, bool, float, str] | None = None
         self.rest_ends_s = None
+        is_common_rest = self._common_rest_until_s > now_s
         for name, share in self._shares.items():
             if not share.waiting or not self._has_place(name, share, now_s):
                 continue
             if long_from is not None and share.typical_s > SMALL_SECONDS and name not in long_from:
                 continue
-            if share.rests_until_s > now_s and self._others_present(name, now_s):
-                self.rest_ends_s = min(self.rest_ends_s or float("inf"), share.rests_until_s)
+            if (rest_ends_s := self._rest_end(name, share, now_s)) is not None:
+                self.rest_ends_s = min(self.rest_ends_s or float("inf"), rest_ends_s)
                 continue
-            rank = (share.held, share.used_s, name)
-            if best is None or rank[:2] < best[:2]:
+            # Who has not worked yet may take long, too.
+            is_new = is_common_rest and share.ended_s == float("-inf")
+            rank = (share.held, is_new, share.used_s, name)
+            if best is None or rank[:3] < best[:3]:
                 best = rank
         if best is None:
             return None
-        share = self._shares[best[2]]
+        share = self._shares[best[3]]
         self._clock_s = max(self._clock_s, share.used_s)
         self._taken += 1
         share.held += 1
-        return best[2], share.waiting.popleft()
+        return best[3], share.waiting.popleft()
 
     def give_back(
         self,
@@ -163,17 +174,35 @@ class Turns(Generic[T]):
         if rest_factor is not None:
             self._rest(share, worked_s * rest_factor, now_s)
         elif worked_s >= LONG_SECONDS:
-            self._rest(share, seconds * self._rest_factor, now_s)
+            self._rest_after_long(share, seconds, now_s)
 
     def charge(self, name: str, seconds: float, now_s: float) -> None:
         """Add what long work still cost after its end. The share may have been forgotten since."""
         share = self._shares.setdefault(name, _Share())
         share.used_s += seconds
-        self._rest(share, seconds * self._rest_factor, now_s)
+        self._rest_after_long(share, seconds, now_s)
 
     def _rest(self, share: _Share[T], seconds: float, now_s: float) -> None:
         start_s = max(now_s, share.rests_until_s)
         share.rests_until_s = min(start_s + seconds, now_s + REST_SECONDS_MAX)
+
+    def _rest_after_long(self, share: _Share[T], seconds: float, now_s: float) -> None:
+        self._rest(share, seconds * self._rest_factor, now_s)
+        start_s = max(now_s, self._common_rest_until_s)
+        longest_s = now_s + COMMON_REST_SECONDS_MAX
+        self._common_rest_until_s = min(start_s + seconds * self._common_rest_factor, longest_s)
+
+    def _rest_end(self, name: str, share: _Share[T], now_s: float) -> float | None:
+        """None: the share does not rest."""
+        if share.rests_until_s > now_s and self._others_present(name, now_s):
+            return share.rests_until_s
+        if (
+            self._common_rest_until_s > now_s
+            and share.typical_s >= LONG_SECONDS
+            and self._others_present(name, now_s, typical_s_max=SMALL_SECONDS)
+        ):
+            return self._common_rest_until_s
+        return None
 
     def waits_beside(self, name: str) -> bool:
         """Whether another share waits."""
@@ -186,11 +215,14 @@ class Turns(Generic[T]):
             return False
         return share.held < self._beside_others or not self._others_present(name, now_s)
 
-    def _others_present(self, name: str, now_s: float) -> bool:
+    def _others_present(
+        self, name: str, now_s: float, *, typical_s_max: float = float("inf")
+    ) -> bool:
+        """`typical_s_max`: others whose work takes no longer."""
         return any(
             share.is_busy or now_s - share.ended_s < _PRESENT_SECONDS
             for other, share in self._shares.items()
-            if other != name and other not in NO_CALLERS
+            if other != name and other not in NO_CALLERS and share.typical_s <= typical_s_max
         )
 
     def _forget_idle(self) -> None:

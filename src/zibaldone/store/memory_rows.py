@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from zibaldone.limits import MEMORY_LABELS_MAX
@@ -73,35 +73,44 @@ def nodes(group_id: str, selected: Iterable[Row]) -> list[Node]:
     return list(found.values())
 
 
-Slot = tuple[str, str, str]
-"""Group, subject and slot: what can have one value at a time."""
+Ask = Sequence[Any]
+"""Of a fact whose end is looked for: group, subject, slot, object, and its place in the slot, which
+is its time, the key of its document and its index."""
+
+NextChanges = Callable[[Sequence[Ask]], Iterable[Row]]
+"""For each by its number: place, text and document id of the next fact of the slot that has another
+object. Those that nothing ends are left out."""
 
 
-def slots_of(selected: Iterable[Row]) -> dict[Slot, int]:
-    """The slots of facts, each with the time of its earliest fact among them."""
-    since: dict[Slot, int] = {}
-    for row in selected:
-        slot = (row[2], row[4], row[9])
-        if slot[2]:
-            since[slot] = min(row[8], since.get(slot, row[8]))
-    return since
+def stored_facts(selected: Sequence[Row], next_changes: NextChanges) -> list[StoredFact]:
+    """With what ended each of them: the next fact by which its slot got another value.
+
+    Nothing else of a slot is kept, which may have changed a million times. And no part of it is
+    read twice: facts that repeat one another have the same end.
+    """
+    ends: dict[tuple[int, int], Row] = {}
+    left = _runs(selected)
+    while left:
+        changes = {number: change for number, *change in next_changes([run[-1] for run in left])}
+        behind = []
+        for number, run in enumerate(left):
+            end = changes.get(number)
+            if end is None:
+                continue  # nor does anything end those after it
+            while run and run[-1][4:] < tuple(end[:3]):
+                *_, document_key, index = run.pop()
+                ends[document_key, index] = end
+            if run:  # the slot had the same value again
+                behind.append(run)
+        left = behind
+    return [_stored_fact(row[:11], ends.get((row[11], row[3]))) for row in selected]
 
 
-def stored_facts(selected: Iterable[Row], changes: Iterable[Row]) -> list[StoredFact]:
-    """`changes`: the facts by which their slots got another value, the earliest first. What ended
-    a fact is the next one."""
-    by_slot: dict[Slot, tuple[list[tuple[int, int, int]], list[Row]]] = {}
-    for group_id, subject, slot, valid_at_us, document_key, index, text, document_id in changes:
-        places, ends = by_slot.setdefault((group_id, subject, slot), ([], []))
-        places.append((valid_at_us, document_key, index))
-        ends.append((valid_at_us, text, document_id))
-    found = []
-    for row in selected:
-        places, ends = by_slot.get((row[2], row[4], row[9]), ([], []))
-        following = bisect_right(places, (row[8], row[11], row[3]))
-        ended = ends[following] if following < len(ends) else None
-        found.append(_stored_fact(row[:11], ended))
-    return found
+def _runs(selected: Iterable[Row]) -> list[list[tuple[Any, ...]]]:
+    """Facts that follow one another in a slot and say the same, the last first."""
+    asks = [(row[2], row[4], row[9], row[6], row[8], row[11], row[3]) for row in selected if row[9]]
+    asks.sort(key=lambda ask: (ask[:3], ask[4:]), reverse=True)
+    return [list(run) for _, run in groupby(asks, key=lambda ask: ask[:4])]
 
 
 def _stored_fact(row: Row, ended: Row | None) -> StoredFact:
@@ -122,7 +131,7 @@ def _stored_fact(row: Row, ended: Row | None) -> StoredFact:
     found = StoredFact(document_id, episode_id, group_id, index, fact, created_at_us)
     if ended is None:
         return found
-    invalid_at_us, replaced_by, replaced_in = ended
+    invalid_at_us, _, _, replaced_by, replaced_in = ended
     return StoredFact(
         document_id,
         episode_id,

@@ -569,8 +569,12 @@ class MemoryReads(Protocol):
         """The last episodes of these groups by their own time, last first."""
         ...
 
-    def groups(self) -> dict[str, int]:
-        """The number of episodes in each group that has any."""
+    def groups(self, *, limit: int | None = None) -> dict[str, int]:
+        """The number of episodes in each group that has any, by name; so many of the largest."""
+        ...
+
+    def totals(self) -> tuple[int, int]:
+        """How many groups have episodes, and how many episodes they have together."""
         ...
 
     def around(self, document_ids: Iterable[str]) -> dict[str, Surroundings]:

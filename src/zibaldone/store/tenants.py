@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from zibaldone.access.principal import Tenant
 from zibaldone.errors import Conflict, Forbidden
 from zibaldone.limits import DOCUMENT_ID_BYTES_MAX
 from zibaldone.model.document import Document
+from zibaldone.model.memory import MEMORY_PREFIX
 from zibaldone.text.normalize import prefix_end
 
 AFTER_EVERY_ID = "\U0010ffff" * DOCUMENT_ID_BYTES_MAX
@@ -40,6 +42,15 @@ def visible_range(tenant: Tenant, prefix: str) -> tuple[str, str | None] | None:
     if not (start.startswith(prefix) and start.startswith(tenant.prefix)):
         return None
     return start, prefix_end(start)
+
+
+def seen_groups(tenant: Tenant, group_ids: Iterable[str]) -> list[str]:
+    """The groups of memory that have a place in the tenant's folder: others cost nothing."""
+    return [
+        group_id
+        for group_id in group_ids
+        if visible_range(tenant, f"{MEMORY_PREFIX}{group_id}/") is not None
+    ]
 
 
 def recent_values(

@@ -88,7 +88,7 @@ class TokenVerifier:
             effects=_effects(claims),
             by_token=True,
         )
-        return VerifiedToken(key, key_id, algorithm, float(claims["exp"]), principal)
+        return VerifiedToken(key, key_id, algorithm, claims["exp"], principal)
 
     def _header(self, token: str) -> tuple[str | None, str]:
         if len(token) > TOKEN_CHARS_MAX or not token.isascii() or token.count(".") != 2:
@@ -116,6 +116,7 @@ class TokenVerifier:
                 leeway=TOKEN_LEEWAY_SECONDS,
                 options={"require": list(_REQUIRED_CLAIMS), "enforce_minimum_key_length": True},
             )
+            claims["exp"] = float(claims["exp"])  # a number of any length may stand there
         except self._jwt.ExpiredSignatureError:
             raise Unauthenticated("The token has expired.") from None
         except self._jwt.InvalidAudienceError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 from functools import partial
 from random import Random
 from string import ascii_letters
@@ -52,6 +53,22 @@ def test_episodes_are_listed_by_their_own_time(kept: Kept) -> None:
     assert (head.document_id, head.group_id, head.valid_at_us) == ("memory/g/b", "g", 2 * DAY_US)
 
 
+def test_of_very_many_groups_the_largest_are_listed(kept: Kept) -> None:
+    sizes = {"b": 1, "a": 3, "d": 2, "c": 2}
+    for group, size in sizes.items():
+        for number in range(size):
+            document = kept.create(f"memory/{group}/{number}", "text", MINE)
+            kept.write(partial(_put, document=document, episode=Episode(group, str(number), 1)))
+    for prefix, expected in (("", {"a": 3, "c": 2}), ("memory/", {"a": 3, "c": 2}), ("x/", {})):
+        tenant = Tenant(prefix=prefix)
+        shown = kept.read(lambda r: r.memory.groups(limit=2), tenant)
+        assert list(shown.items()) == sorted(expected.items())
+        totals = kept.read(lambda r: r.memory.totals(), tenant)
+        assert totals == ((4, 8) if expected else (0, 0))
+    everything = kept.read(lambda r: r.memory.groups(), MINE)
+    assert list(everything.items()) == sorted(sizes.items())
+
+
 def test_neighbours_are_two_each_way_in_the_order_of_time(kept: Kept) -> None:
     for name, day in (("e", 5), ("a", 1), ("d", 4), ("b", 2), ("c", 3)):
         put(kept, name, day)
@@ -99,6 +116,8 @@ def test_a_value_that_comes_back_is_ended_again(kept: Kept) -> None:
     assert ends == [2, 2, 3, 5, 5, None]
     (alone,) = kept.read(lambda r: r.memory.facts_of(told[4:5]))
     assert (alone.replaced_by, alone.replaced_in) == ("ada is paris.", told[5])
+    apart = kept.read(lambda r: r.memory.facts_of([told[0], told[3]]))  # what is between them too
+    assert [one.replaced_in for one in apart] == [told[2], told[5]]
 
 
 def test_facts_that_repeat_one_another_take_no_square_of_time(kept: Kept) -> None:
@@ -113,6 +132,26 @@ def test_facts_that_repeat_one_another_take_no_square_of_time(kept: Kept) -> Non
     count, cpu_s = kept.read(measured)
     assert count == 20 * FACTS_MAX
     assert cpu_s < 1.0  # of the embedded engine, which works in this thread, it was four or more
+
+
+def test_what_a_slot_has_become_since_is_not_held_in_memory(kept: Kept) -> None:
+    moving = [fact("ada", city, 2, "lives in") for city in ("oslo", "rome") * (FACTS_MAX // 2)]
+    first = put(kept, "first", 1, fact("ada", "paris", 1, "lives in"))
+    for number in range(10):
+        put(kept, str(number), 2, *moving)
+
+    def measured(reader: Reader) -> tuple[str | None, int]:
+        reader.memory.facts_of([first])
+        tracemalloc.start()
+        try:
+            (ended,) = reader.memory.facts_of([first])
+            return ended.replaced_by, tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    replaced_by, peak_bytes = kept.read(measured)
+    assert replaced_by == "ada is oslo."
+    assert peak_bytes < 200_000  # of two thousand facts; it was 700,000
 
 
 def test_only_so_many_episodes_of_one_id_are_read(kept: Kept) -> None:

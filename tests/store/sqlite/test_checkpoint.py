@@ -101,7 +101,7 @@ def test_the_wal_is_emptied_although_each_reader_takes_longer_than_the_first_wai
     kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two read all the time, and one of them is always in the middle."""
-    monkeypatch.setattr(checkpoint, "_WAIT_SECONDS_FIRST", 0.02)
+    monkeypatch.setattr(checkpoint, "_WAIT_SECONDS_FIRST", 0.05)
     for number in range(10):  # a checkpoint: from then on it holds
         kept.create(f"first/{number}", BODY)
     stop = threading.Event()
@@ -177,6 +177,32 @@ def test_a_reader_that_stays_is_waited_for_once(
     for number in range(30):
         kept.create(f"e/{number}", BODY)
     assert wal_bytes(tmp_path) < (LARGE + 60) * PAGE_BYTES
+
+
+def test_a_longer_wait_comes_after_more_writing(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where one long read follows another, what they cost the writers does not grow."""
+    waits: list[tuple[float, int]] = []
+
+    def in_vain(self: checkpoint.Checkpoints, wait_seconds: float) -> bool:
+        waits.append((wait_seconds, self._wal_pages))
+        return False
+
+    monkeypatch.setattr(checkpoint.Checkpoints, "_make_waiting", in_vain)
+    kept.create("first", BODY)
+    number = 0
+    while len(waits) < 3:
+        reader = Snapshot(kept)
+        seen = len(waits)
+        while len(waits) == seen:
+            assert number < 200, waits
+            kept.create(f"d/{number}", BODY)
+            number += 1
+        reader.end()
+    first, *others = waits
+    for wait_seconds, pages in others:
+        assert wait_seconds / pages < 1.1 * first[0] / first[1]
 
 
 def test_reads_go_on_while_the_writer_waits_for_readers(

@@ -80,6 +80,16 @@ def test_what_others_wrote_beside_a_folder_is_passed_by(
     assert needed[1] < 2 * needed[0] + 20, needed
 
 
+@pytest.mark.parametrize("prefix", ["m/", "memory/m/"])
+def test_a_group_outside_of_the_folder_costs_nothing(steps: Steps, prefix: str) -> None:
+    reader = Session(steps.raw, Tenant(CROWDED, prefix), VectorMemory(), Limits())
+    steps.since()
+    assert reader.memory.latest(["a"], limit=10) == []
+    assert reader.memory.nodes("a", ["said"]) == []
+    assert reader.memory.stating("a", "said", limit=10) == []
+    assert steps.since() == 0
+
+
 @pytest.mark.parametrize(("prefix", "groups"), [("a/", {}), ("mem", {"m": 3, "a": 200, "z": 200})])
 def test_groups_are_not_looked_for_among_other_documents(
     steps: Steps, prefix: str, groups: dict[str, int]

@@ -11,8 +11,7 @@ import pytest
 
 from tests.drivers.mcp import Mcp
 from tests.drivers.server import Server
-from zibaldone.limits import MEMORY_GROUPS_SHOWN_MAX, MEMORY_HASH_INLINE_CHARS_MAX
-from zibaldone.tools.memory.episodes import largest
+from zibaldone.limits import MEMORY_HASH_INLINE_CHARS_MAX
 
 NAMES = [
     "add_memory",
@@ -233,16 +232,6 @@ def test_forty_acknowledged_episodes_survive_a_kill(served: Server, memory: Mcp)
     kept = episodes(memory, "killed")
     assert len(acknowledged) == len(kept) == 40
     assert {one["uuid"] for one in kept} == acknowledged
-
-
-def test_of_very_many_groups_the_largest_are_listed() -> None:
-    groups = {f"g{number:05}": 1 for number in range(MEMORY_GROUPS_SHOWN_MAX + 10)}
-    groups["z"] = 5
-    shown = largest(groups)
-    assert len(shown) == MEMORY_GROUPS_SHOWN_MAX
-    assert shown["z"] == 5
-    assert list(shown) == sorted(shown)
-    assert largest({"b": 1, "a": 2}) == {"a": 2, "b": 1}
 
 
 def test_a_long_episode_without_an_id_is_stored_once(memory: Mcp) -> None:

@@ -12,9 +12,12 @@ from zibaldone.model.memory import Entity, Episode, EpisodeHead, Node, StoredFac
 from zibaldone.store import memory_rows, rows, statements
 from zibaldone.store.memory_rows import END_OF_TIME_US
 from zibaldone.store.postgres.connection import Transaction
-from zibaldone.store.tenants import range_values
+from zibaldone.store.tenants import range_values, seen_groups
 
 _SQL = statements.load("zibaldone.store.postgres", "memory.sql")
+
+_ASKED = ("groups", "subjects", "slots", "objects", "times_us", "document_keys", "indexes")
+"""The parts of `memory_rows.Ask`."""
 
 
 class Memory:
@@ -32,12 +35,16 @@ class Memory:
             memory_rows.heads(
                 self._select("latest", group_id=group_id, limit=limit, until_us=_until(until_us))
             )
-            for group_id in group_ids
+            for group_id in seen_groups(self._tenant, group_ids)
         ]
         return memory_rows.latest_of(found, limit)
 
-    def groups(self) -> dict[str, int]:
-        return dict(self._select("groups"))
+    def groups(self, *, limit: int | None = None) -> dict[str, int]:
+        return dict(sorted(self._select("groups", limit=limit)))
+
+    def totals(self) -> tuple[int, int]:
+        ((groups, episodes),) = self._select("totals")
+        return groups, episodes
 
     def around(self, document_ids: Iterable[str]) -> dict[str, Surroundings]:
         selected = self._select("around", document_ids=list(document_ids))
@@ -52,6 +59,8 @@ class Memory:
     def nodes(
         self, group_id: str, entity_keys: Iterable[str], *, until_us: int | None = None
     ) -> list[Node]:
+        if not seen_groups(self._tenant, [group_id]):
+            return []
         selected = self._select(
             "nodes",
             group_id=group_id,
@@ -66,20 +75,18 @@ class Memory:
         selected = self._select(
             "facts_of", document_ids=list(document_ids), until_us=_until(until_us)
         )
-        slots = memory_rows.slots_of(selected)
-        values = {
-            "groups": [group_id for group_id, _, _ in slots],
-            "subjects": [subject for _, subject, _ in slots],
-            "slots": [slot for _, _, slot in slots],
-            "since_us": list(slots.values()),
-            "until_us": _until(until_us),
-        }
-        changes = self._select("changes", **values) if slots else ()
-        return memory_rows.stored_facts(selected, changes)
+
+        def next_changes(asked: Sequence[memory_rows.Ask]) -> Sequence[Any]:
+            columns = zip(_ASKED, map(list, zip(*asked, strict=True)), strict=True)
+            return self._select("next_changes", **dict(columns), until_us=_until(until_us))
+
+        return memory_rows.stored_facts(selected, next_changes)
 
     def stating(
         self, group_id: str, entity_key: str, *, limit: int, until_us: int | None = None
     ) -> list[str]:
+        if not seen_groups(self._tenant, [group_id]):
+            return []
         selected = self._select(
             "stating",
             group_id=group_id,

@@ -22,7 +22,8 @@ _LARGE_PAGES = 16_000
 
 _WAIT_SECONDS_FIRST = 1.0
 """Nearly every read is over by then. All writes wait meanwhile. When one was not, the next wait is
-twice as long: where each reader begins before another ends, the WAL would grow for ever."""
+twice as long: where each reader begins before another ends, the WAL would grow for ever. And it
+comes when the WAL has twice the length, so that writes do not wait more often than for shorter."""
 
 _PASSING = apsw.SQLITE_CHECKPOINT_PASSIVE
 _WAITING = apsw.SQLITE_CHECKPOINT_TRUNCATE
@@ -66,7 +67,7 @@ class Checkpoints:
         # at each commit would only make each of them slower.
         self._due_pages = pages + _DUE_PAGES
         if is_large:
-            self._large_pages = pages + _LARGE_PAGES
+            self._large_pages = 2 * pages
             _log.warning("the WAL has %d pages and a long read keeps it from being emptied", pages)
 
     def _make_large(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import apsw
+import orjson
 
 from zibaldone.access.principal import Tenant
 from zibaldone.model.document import Document, DocumentFields
@@ -44,10 +45,11 @@ class DocumentLinks:
         values = {**range_values(self._tenant), "names": rows.dumps(listed), "each": each}
         is_few = self._has_few([(_NAME, name) for name in listed])
         statement = _SQL["with_names_own" if is_few else "with_names"]
-        found: dict[str, list[LinkedDocument]] = {}
-        for name, document_id, title in self._raw.execute(statement, values):
-            found.setdefault(name, []).append(LinkedDocument(document_id, title))
-        return found
+        found = {
+            name: [LinkedDocument(*one) for one in orjson.loads(documents)]
+            for name, documents in self._raw.execute(statement, values)
+        }
+        return {name: documents for name, documents in found.items() if documents}
 
     def pointing(self, links: Iterable[Link], *, limit: int) -> list[LinkedDocument]:
         kept: Sequence[tuple[int, str]] = [(KINDS.index(link.kind), link.target) for link in links]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import apsw
+import orjson
 
 from zibaldone.access.principal import Tenant
 from zibaldone.limits import FACTS_MAX
@@ -21,7 +22,7 @@ from zibaldone.model.memory import (
 )
 from zibaldone.store import memory_rows, rows, statements
 from zibaldone.store.memory_rows import END_OF_TIME_US
-from zibaldone.store.tenants import range_values, visible_range
+from zibaldone.store.tenants import range_values, seen_groups, visible_range
 
 _SQL = statements.load("zibaldone.store.sqlite", "memory.sql")
 
@@ -41,18 +42,27 @@ class Memory:
             memory_rows.heads(
                 self._select("latest", group_id=group_id, limit=limit, until_us=_until(until_us))
             )
-            for group_id in group_ids
+            for group_id in seen_groups(self._tenant, group_ids)
         ]
         return memory_rows.latest_of(found, limit)
 
-    def groups(self) -> dict[str, int]:
+    def groups(self, *, limit: int | None = None) -> dict[str, int]:
+        limit = -1 if limit is None else limit
+        return dict(sorted(self._of_groups("groups", "groups_own", limit=limit)))
+
+    def totals(self) -> tuple[int, int]:
+        (counted,) = self._of_groups("totals", "totals_own") or [(0, 0)]
+        groups, episodes = counted
+        return groups, episodes
+
+    def _of_groups(self, of_all: str, of_own: str, **values: Any) -> Sequence[Any]:
         if not self._tenant.prefix:
-            return dict(self._select("groups"))
+            return self._select(of_all, **values)
         visible = visible_range(self._tenant, MEMORY_PREFIX)
         if visible is None:
-            return {}
+            return []
         start, end = visible
-        return dict(self._select("groups_own", start=start, end=end))
+        return self._select(of_own, start=start, end=end, **values)
 
     def around(self, document_ids: Iterable[str]) -> dict[str, Surroundings]:
         selected = self._select("around", document_ids=rows.dumps(list(document_ids)))
@@ -67,13 +77,20 @@ class Memory:
     def nodes(
         self, group_id: str, entity_keys: Iterable[str], *, until_us: int | None = None
     ) -> list[Node]:
+        if not seen_groups(self._tenant, [group_id]):
+            return []
         selected = self._select(
             "nodes",
             group_id=group_id,
             entity_keys=rows.dumps(list(dict.fromkeys(entity_keys))),
             until_us=_until(until_us),
         )
-        return memory_rows.nodes(group_id, selected)
+        told = (
+            (key, name, label, mentions, since_us)
+            for key, labels in selected
+            for name, label, mentions, since_us in orjson.loads(labels)
+        )
+        return memory_rows.nodes(group_id, told)
 
     def facts_of(
         self, document_ids: Iterable[str], *, until_us: int | None = None
@@ -83,14 +100,19 @@ class Memory:
             document_ids=rows.dumps(list(document_ids)),
             until_us=_until(until_us),
         )
-        slots = [[*slot, since_us] for slot, since_us in memory_rows.slots_of(selected).items()]
-        values = {"slots": rows.dumps(slots), "until_us": _until(until_us)}
-        changes = self._select("changes", **values) if slots else ()
-        return memory_rows.stored_facts(selected, changes)
+
+        def next_changes(asked: Sequence[memory_rows.Ask]) -> Sequence[Any]:
+            values = {"asked": rows.dumps(asked), "until_us": _until(until_us)}
+            found = self._select("next_changes", **values)
+            return [(number, *orjson.loads(change)) for number, change in found if change]
+
+        return memory_rows.stored_facts(selected, next_changes)
 
     def stating(
         self, group_id: str, entity_key: str, *, limit: int, until_us: int | None = None
     ) -> list[str]:
+        if not seen_groups(self._tenant, [group_id]):
+            return []
         selected = self._select(
             "stating",
             group_id=group_id,

@@ -32,6 +32,10 @@ _REST_FACTOR = 12.0
 """A caller whose write took long rests twelve times as long while others write. A write cannot be
 interrupted for others, but it can be rare: nineteen of twenty short ones do not meet it."""
 
+_COMMON_REST_FACTOR = 2.0
+"""After a long write, others than those who write long have the writer for twice as long: several
+callers with long ones leave two thirds of the time to the others."""
+
 STEP_REST_FACTOR = 1.0
 """After a step of a long write its caller rests for as long. Half of the short writes of others
 find the writer free, and the other half wait for one step."""
@@ -57,7 +61,9 @@ class WriteQueue:
     """For one thread that takes the writes, and any that put them."""
 
     def __init__(self) -> None:
-        self._turns: Turns[Write[Any]] = Turns(1, rest_factor=_REST_FACTOR)
+        self._turns: Turns[Write[Any]] = Turns(
+            1, rest_factor=_REST_FACTOR, common_rest_factor=_COMMON_REST_FACTOR
+        )
         self._lock = threading.Lock()
         self._wakes: SimpleQueue[None] = SimpleQueue()
         self._waits = False

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Literal
 
 from pydantic import AliasChoices, Field
@@ -270,8 +269,7 @@ class Status(TypedDict):
 
 async def status(call: Call, _: GetStatus) -> Status:
     def count(reader: Reader) -> tuple[int, int, dict[str, int]]:
-        groups = reader.memory.groups()
-        return len(groups), sum(groups.values()), largest(groups)
+        return *reader.memory.totals(), reader.memory.groups(limit=MEMORY_GROUPS_SHOWN_MAX)
 
     groups, episodes, shown = await call.runtime.store.read(call.principal.tenant, count)
     more = "" if len(shown) == groups else f"; the {len(shown)} largest are listed"
@@ -283,12 +281,6 @@ async def status(call: Call, _: GetStatus) -> Status:
         ),
         "groups": shown,
     }
-
-
-def largest(groups: Mapping[str, int]) -> dict[str, int]:
-    """Those with the most episodes, by name."""
-    names = heapq.nsmallest(MEMORY_GROUPS_SHOWN_MAX, groups, key=lambda name: (-groups[name], name))
-    return {name: groups[name] for name in sorted(names)}
 
 
 STATUS = ToolSpec(

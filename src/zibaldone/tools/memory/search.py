@@ -67,6 +67,10 @@ async def question_of(
     return replace(asked, after=around), missing
 
 
+_DOCUMENTS_AT_ONCE = 5
+"""Whose facts are read: each may have hundreds, of which a few are shown."""
+
+
 class SearchNodes(Arguments):
     query: str
     group_ids: GroupIds = None
@@ -121,11 +125,16 @@ def _node_answers(reader: Reader, nodes: Sequence[Node], until_us: int | None) -
         )
         for node in nodes
     ]
-    documents = dict.fromkeys(document_id for listed in telling for document_id in listed)
+    documents = list(dict.fromkeys(document_id for listed in telling for document_id in listed))
+    keys = {node.key for node in nodes}
     facts: dict[tuple[str, str], list[StoredFact]] = {}
-    for stored in reader.memory.facts_of(documents, until_us=until_us):
-        if stored.invalid_at_us is None:
-            facts.setdefault((stored.document_id, stored.fact.subject), []).append(stored)
+    for start in range(0, len(documents), _DOCUMENTS_AT_ONCE):
+        some = documents[start : start + _DOCUMENTS_AT_ONCE]
+        for stored in reader.memory.facts_of(some, until_us=until_us):
+            if stored.invalid_at_us is None and stored.fact.subject in keys:
+                kept = facts.setdefault((stored.document_id, stored.fact.subject), [])
+                if len(kept) < MEMORY_SUMMARY_FACTS:
+                    kept.append(stored)
     return [
         _node_answer(
             node,

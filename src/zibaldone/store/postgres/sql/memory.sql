@@ -50,12 +50,23 @@ WHERE e.namespace = %(namespace)s AND e.group_id = %(group_id)s AND e.valid_at_u
 ORDER BY e.valid_at_us DESC, e.document_key DESC LIMIT %(limit)s;
 
 -- name: groups
--- The groups, with the number of their episodes.
-SELECT e.group_id, count(*)
-FROM zibaldone.memory_episodes e JOIN zibaldone.documents d USING (document_key)
-WHERE e.namespace = %(namespace)s
-  AND d.document_id >= %(start)s AND (%(end)s::text IS NULL OR d.document_id < %(end)s)
-GROUP BY e.group_id ORDER BY e.group_id;
+-- The groups with the most episodes, with their number.
+SELECT group_id, episodes FROM (
+    SELECT e.group_id, count(*) AS episodes
+    FROM zibaldone.memory_episodes e JOIN zibaldone.documents d USING (document_key)
+    WHERE e.namespace = %(namespace)s
+      AND d.document_id >= %(start)s AND (%(end)s::text IS NULL OR d.document_id < %(end)s)
+    GROUP BY e.group_id) counted
+ORDER BY episodes DESC, group_id LIMIT %(limit)s::bigint;
+
+-- name: totals
+-- How many groups there are, and how many episodes in them.
+SELECT count(*), coalesce(sum(episodes), 0)::bigint FROM (
+    SELECT count(*) AS episodes
+    FROM zibaldone.memory_episodes e JOIN zibaldone.documents d USING (document_key)
+    WHERE e.namespace = %(namespace)s
+      AND d.document_id >= %(start)s AND (%(end)s::text IS NULL OR d.document_id < %(end)s)
+    GROUP BY e.group_id) counted;
 
 -- name: around
 -- What stands beside some episodes, two steps each way.
@@ -120,25 +131,23 @@ WHERE f.valid_at_us <= %(until_us)s
   AND d.document_id >= %(start)s AND (%(end)s::text IS NULL OR d.document_id < %(end)s)
 ORDER BY i.key, f.fact_index;
 
--- name: changes
--- The facts by which slots changed their value, the earliest first.
--- Each slot is read once, however many facts repeat what it says.
-SELECT group_id, subject, slot, valid_at_us, document_key, fact_index, fact, document_id
-FROM (
-    SELECT n.group_id, n.subject, n.slot, n.valid_at_us, n.document_key, n.fact_index, n.fact,
-           d.document_id, n.object, lag(n.object) OVER (
-               PARTITION BY n.group_id, n.subject, n.slot
-               ORDER BY n.valid_at_us, n.document_key, n.fact_index) AS object_before
-    FROM unnest(%(groups)s::text[], %(subjects)s::text[], %(slots)s::text[], %(since_us)s::bigint[])
-        s (group_id, subject, slot, since_us)
-    JOIN zibaldone.memory_facts n ON n.namespace = %(namespace)s AND n.group_id = s.group_id
-        AND n.subject = s.subject AND n.slot = s.slot AND n.slot <> ''
-        AND n.valid_at_us >= s.since_us
-    JOIN zibaldone.documents d USING (document_key)
-    WHERE n.valid_at_us <= %(until_us)s
-      AND d.document_id >= %(start)s AND (%(end)s::text IS NULL OR d.document_id < %(end)s)) told
-WHERE object <> object_before
-ORDER BY valid_at_us, document_key, fact_index;
+-- name: next_changes
+-- For each of these facts the next one by which its slot got another value.
+SELECT a.number - 1, n.*
+FROM unnest(%(groups)s::text[], %(subjects)s::text[], %(slots)s::text[], %(objects)s::text[],
+        %(times_us)s::bigint[], %(document_keys)s::bigint[], %(indexes)s::bigint[])
+    WITH ORDINALITY
+    a (group_id, subject, slot, object, valid_at_us, document_key, fact_index, number)
+CROSS JOIN LATERAL (
+    SELECT n.valid_at_us, n.document_key, n.fact_index, n.fact, d.document_id
+    FROM zibaldone.memory_facts n JOIN zibaldone.documents d USING (document_key)
+    WHERE n.namespace = %(namespace)s AND n.group_id = a.group_id AND n.subject = a.subject
+      AND n.slot = a.slot AND n.slot <> '' AND n.object <> a.object
+      AND (n.valid_at_us, n.document_key, n.fact_index)
+          > (a.valid_at_us, a.document_key, a.fact_index)
+      AND n.valid_at_us <= %(until_us)s
+      AND d.document_id >= %(start)s AND (%(end)s::text IS NULL OR d.document_id < %(end)s)
+    ORDER BY n.valid_at_us, n.document_key, n.fact_index LIMIT 1) n;
 
 -- name: stating
 -- The last episodes that state something of an entity; an episode has so many facts at most.

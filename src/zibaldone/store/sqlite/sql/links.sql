@@ -14,21 +14,22 @@ WHERE document_key = :document_key AND namespace = :namespace AND kind <= 1
 ORDER BY place;
 
 -- name: with_names
--- Live documents that have one of these names, the first ones of each.
-SELECT target, document_id, title FROM (
-    SELECT l.target, d.document_id, d.title,
-           row_number() OVER (PARTITION BY l.target ORDER BY d.document_id) AS number
-    FROM json_each(:names) n
-    CROSS JOIN document_links l ON l.namespace = :namespace AND l.kind = 2 AND l.target = n.value
-    CROSS JOIN documents d ON d.document_key = l.document_key
-    WHERE d.namespace = :namespace AND d.deleted_at_us IS NULL AND d.document_id >= :start
-      AND (:end IS NULL OR d.document_id < :end))
-WHERE number <= :each
-ORDER BY document_id;
+-- Live documents that have one of these names, the first ones of each, as JSON.
+-- SQLite holds in memory what it sorts: here no more than is asked for, however many have the name.
+SELECT n.value, (
+    SELECT json_group_array(json_array(document_id, title))
+    FROM (
+        SELECT d.document_id, d.title
+        FROM document_links l CROSS JOIN documents d ON d.document_key = l.document_key
+        WHERE l.namespace = :namespace AND l.kind = 2 AND l.target = n.value
+          AND d.namespace = :namespace AND d.deleted_at_us IS NULL AND d.document_id >= :start
+          AND (:end IS NULL OR d.document_id < :end)
+        ORDER BY d.document_id LIMIT :each))
+FROM json_each(:names) n;
 
 -- name: with_names_own
 -- The same by the tenant's documents, for one that has few among many of others.
-SELECT target, document_id, title FROM (
+SELECT target, json_group_array(json_array(document_id, title) ORDER BY document_id) FROM (
     SELECT l.target, d.document_id, d.title,
            row_number() OVER (PARTITION BY l.target ORDER BY d.document_id) AS number
     FROM documents d
@@ -36,15 +37,17 @@ SELECT target, document_id, title FROM (
     WHERE d.namespace = :namespace AND d.deleted_at_us IS NULL AND d.document_id >= :start
       AND d.document_id < coalesce(:end, x'') AND +l.target IN (SELECT value FROM json_each(:names)))
 WHERE number <= :each
-ORDER BY document_id;
+GROUP BY target;
 
 -- name: pointing
 -- Live documents that link to one of these targets.
-SELECT DISTINCT d.document_id, d.title
-FROM json_each(:links) n
-CROSS JOIN document_links l
-    ON l.namespace = :namespace AND l.kind = n.value ->> 0 AND l.target = n.value ->> 1
-CROSS JOIN documents d ON d.document_key = l.document_key
+SELECT d.document_id, d.title
+FROM (
+    SELECT DISTINCT l.document_key
+    FROM json_each(:links) n
+    CROSS JOIN document_links l
+        ON l.namespace = :namespace AND l.kind = n.value ->> 0 AND l.target = n.value ->> 1) p
+CROSS JOIN documents d ON d.document_key = p.document_key
 WHERE d.namespace = :namespace AND d.deleted_at_us IS NULL AND d.document_id >= :start
   AND (:end IS NULL OR d.document_id < :end)
 ORDER BY d.document_id

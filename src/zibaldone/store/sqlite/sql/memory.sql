@@ -48,20 +48,42 @@ WHERE e.namespace = :namespace AND e.group_id = :group_id AND e.valid_at_us <= :
 ORDER BY e.valid_at_us DESC, e.document_key DESC LIMIT :limit;
 
 -- name: groups
--- The groups, with the number of their episodes.
-SELECT e.group_id, count(*)
-FROM memory_episodes e CROSS JOIN documents d USING (document_key)
-WHERE e.namespace = :namespace
-  AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
-GROUP BY e.group_id ORDER BY e.group_id;
+-- The groups with the most episodes, with their number.
+SELECT group_id, episodes FROM (
+    SELECT e.group_id, count(*) AS episodes
+    FROM memory_episodes e CROSS JOIN documents d USING (document_key)
+    WHERE e.namespace = :namespace
+      AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
+    GROUP BY e.group_id)
+ORDER BY episodes DESC, group_id LIMIT :limit;
 
 -- name: groups_own
 -- The same by the documents under memory/ that a tenant with a folder sees.
-SELECT e.group_id, count(*)
-FROM documents d CROSS JOIN memory_episodes e USING (document_key)
-WHERE d.namespace = :namespace
-  AND d.document_id >= :start AND d.document_id < coalesce(:end, x'')
-GROUP BY e.group_id ORDER BY e.group_id;
+SELECT group_id, episodes FROM (
+    SELECT e.group_id, count(*) AS episodes
+    FROM documents d CROSS JOIN memory_episodes e USING (document_key)
+    WHERE d.namespace = :namespace
+      AND d.document_id >= :start AND d.document_id < coalesce(:end, x'')
+    GROUP BY e.group_id)
+ORDER BY episodes DESC, group_id LIMIT :limit;
+
+-- name: totals
+-- How many groups there are, and how many episodes in them.
+SELECT count(*), coalesce(sum(episodes), 0) FROM (
+    SELECT count(*) AS episodes
+    FROM memory_episodes e CROSS JOIN documents d USING (document_key)
+    WHERE e.namespace = :namespace
+      AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
+    GROUP BY e.group_id);
+
+-- name: totals_own
+-- The same by the documents.
+SELECT count(*), coalesce(sum(episodes), 0) FROM (
+    SELECT count(*) AS episodes
+    FROM documents d CROSS JOIN memory_episodes e USING (document_key)
+    WHERE d.namespace = :namespace
+      AND d.document_id >= :start AND d.document_id < coalesce(:end, x'')
+    GROUP BY e.group_id);
 
 -- name: around
 -- What stands beside some episodes, two steps each way.
@@ -104,15 +126,20 @@ WHERE d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
 ORDER BY i.key, e.entity_key;
 
 -- name: nodes
--- Entities of a group, over all that mention them.
-SELECT m.entity_key, min(m.name), m.label, count(*), min(m.valid_at_us)
-FROM json_each(:entity_keys) k
-CROSS JOIN memory_entities m INDEXED BY memory_entities_by_name
-    ON m.namespace = :namespace AND m.group_id = :group_id AND m.entity_key = k.value
-CROSS JOIN documents d USING (document_key)
-WHERE m.valid_at_us <= :until_us
-  AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
-GROUP BY k.key, m.entity_key, m.label ORDER BY k.key, count(*) DESC, m.label;
+-- Entities of a group, over all that mention them: key, and as JSON what each label says of it.
+-- Grouped for each by itself: SQLite holds in memory what it groups, and of two hundred entities
+-- that each episode mentions it would be two hundred times the group.
+SELECT k.value, (
+    SELECT json_group_array(json_array(name, label, mentions, since_us))
+    FROM (
+        SELECT min(m.name) AS name, m.label, count(*) AS mentions, min(m.valid_at_us) AS since_us
+        FROM memory_entities m INDEXED BY memory_entities_by_name
+        CROSS JOIN documents d ON d.document_key = m.document_key
+        WHERE m.namespace = :namespace AND m.group_id = :group_id AND m.entity_key = k.value
+          AND m.valid_at_us <= :until_us
+          AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
+        GROUP BY m.label ORDER BY mentions DESC, m.label))
+FROM json_each(:entity_keys) k;
 
 -- name: facts_of
 -- What some episodes state.
@@ -126,24 +153,25 @@ WHERE f.valid_at_us <= :until_us
   AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
 ORDER BY i.key, f.fact_index;
 
--- name: changes
--- The facts by which slots (group, subject, slot, since) changed their value, the earliest first.
--- Each slot is read once, however many facts repeat what it says.
-SELECT group_id, subject, slot, valid_at_us, document_key, fact_index, fact, document_id
-FROM (
-    SELECT n.group_id, n.subject, n.slot, n.valid_at_us, n.document_key, n.fact_index, n.fact,
-           d.document_id, n.object, lag(n.object) OVER (
-               PARTITION BY n.group_id, n.subject, n.slot
-               ORDER BY n.valid_at_us, n.document_key, n.fact_index) AS object_before
-    FROM json_each(:slots) s
-    CROSS JOIN memory_facts n INDEXED BY memory_facts_by_slot
-        ON n.namespace = :namespace AND n.group_id = s.value ->> 0 AND n.subject = s.value ->> 1
-        AND n.slot = s.value ->> 2 AND n.slot <> '' AND n.valid_at_us >= s.value ->> 3
-    CROSS JOIN documents d USING (document_key)
-    WHERE n.valid_at_us <= :until_us
-      AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end))
-WHERE object <> object_before
-ORDER BY valid_at_us, document_key, fact_index;
+-- name: next_changes
+-- For each of these facts the next one by which its slot got another value, as JSON.
+WITH asked AS MATERIALIZED (
+    SELECT key AS number, value ->> 0 AS group_id, value ->> 1 AS subject, value ->> 2 AS slot,
+           value ->> 3 AS object, value ->> 4 AS valid_at_us, value ->> 5 AS document_key,
+           value ->> 6 AS fact_index
+    FROM json_each(:asked))
+SELECT a.number, (
+    SELECT json_array(n.valid_at_us, n.document_key, n.fact_index, n.fact, d.document_id)
+    FROM memory_facts n INDEXED BY memory_facts_by_slot
+    CROSS JOIN documents d ON d.document_key = n.document_key
+    WHERE n.namespace = :namespace AND n.group_id = a.group_id AND n.subject = a.subject
+      AND n.slot = a.slot AND n.slot <> '' AND n.object <> a.object
+      AND (n.valid_at_us, n.document_key, n.fact_index)
+          > (a.valid_at_us, a.document_key, a.fact_index)
+      AND n.valid_at_us <= :until_us
+      AND d.document_id >= :start AND (:end IS NULL OR d.document_id < :end)
+    ORDER BY n.valid_at_us, n.document_key, n.fact_index LIMIT 1)
+FROM asked a;
 
 -- name: stating
 -- The last episodes that state something of an entity; an episode has so many facts at most.
