@@ -197,6 +197,32 @@ def test_a_database_that_notifies_all_the_time_does_not_keep_us_busy(
     asyncio.run(check())
 
 
+def test_the_queue_of_the_database_is_not_filled(store: Store, database: str) -> None:
+    """What waits for us there would be in the way of everybody's commits."""
+    flood = "SELECT count(pg_notify(%s, i || repeat('x', 7000))) FROM generate_series(1, 5000) i"
+
+    async def check() -> None:
+        async with following(store, {"posts": table(database)}) as live:
+            await live.until(lambda jobs: len(jobs) == 1)
+            await live.finish()
+            await live.until_lag(lambda lag: lag.mode == "listening" and lag.seconds == 0)
+            async with (
+                asyncio.timeout(30),
+                await psycopg.AsyncConnection.connect(database, autocommit=True) as raw,
+            ):
+                await raw.execute(flood, [channel_of("posts")])
+                while True:
+                    used = await raw.execute("SELECT pg_notification_queue_usage()")
+                    if await used.fetchone() == (0.0,):
+                        break
+                    await asyncio.sleep(0.05)
+                    await raw.execute("NOTIFY nobody")  # the server tidies up when it is used
+            await live.until(lambda jobs: len(jobs) == 2)
+            await live.until_lag(lambda lag: lag.mode == "listening" and lag.problem is None)
+
+    asyncio.run(check())
+
+
 def test_a_lost_connection_is_made_again(store: Store, database: str) -> None:
     async def scenario() -> None:
         async with following(store, {"posts": table(database)}) as run:

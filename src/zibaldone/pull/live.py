@@ -42,6 +42,11 @@ _log = logging.getLogger("zibaldone.pull")
 
 _CHANNEL_BYTES_MAX = 63
 _SECOND_US = 1_000_000
+_NOTIFICATION_BYTES = 32
+"""About what one without a payload takes."""
+_WAITING_BYTES_MAX = 8_192
+"""Of notifications that come at once. The driver reads twice that at a time, so that there may be
+more where there are as many."""
 _KEEPALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 
 
@@ -228,8 +233,8 @@ class LiveSources:
         pause_s = 0.0
         while True:
             try:
-                await self._listen_once(listener)
-                problem = "The connection ended."
+                while True:
+                    await self._listen_until_much_waits(listener)
             except ZibaldoneError as error:
                 problem = error.message
             except Exception as error:
@@ -243,7 +248,10 @@ class LiveSources:
             pause_s = min(max(2 * pause_s, LIVE_RETRY_SECONDS_MIN), LIVE_RETRY_SECONDS_MAX)
             await asyncio.sleep(pause_s)
 
-    async def _listen_once(self, listener: _Listener) -> None:
+    async def _listen_until_much_waits(self, listener: _Listener) -> None:
+        """Then the connection is given up, with what waits in it: nobody has to read that, but it
+        would fill the queue of the database server, which refuses everybody's commits when it is
+        full."""
         psycopg = extras.require("pull", "psycopg")
         url = libpq_url(listener.definition.resolved_url(self._environment))
         connection = await psycopg.AsyncConnection.connect(
@@ -256,14 +264,18 @@ class LiveSources:
         async with connection:
             channel = psycopg.sql.Identifier(channel_of(listener.definition.name))
             await connection.execute(psycopg.sql.SQL("LISTEN {}").format(channel))
-            _log.info("source %s: listening", listener.definition.name)
+            if not listener.is_connected:
+                _log.info("source %s: listening", listener.definition.name)
             listener.is_connected, listener.lost_at_us, listener.problem = True, None, None
             self._note_change(listener)  # something may have changed before
-            while True:
+            read_bytes = 0
+            while read_bytes <= _WAITING_BYTES_MAX:
                 # What comes meanwhile waits in the connection: a database that notifies all the
                 # time must not keep this event loop busy with it.
                 await asyncio.sleep(LIVE_QUIET_SECONDS)
-                async for _ in connection.notifies(stop_after=1):
+                read_bytes = 0
+                async for notification in connection.notifies(stop_after=1):
+                    read_bytes += _NOTIFICATION_BYTES + len(notification.payload)
                     self._note_change(listener)
 
     def _note_change(self, listener: _Listener) -> None:

@@ -69,7 +69,8 @@ types of numbers, so a type that sorts keys will not do. Times are microseconds 
 callers' clocks set them, and clocks differ: an engine never uses its own.
 
 **Quotas.** `insert` and `replace` raise QuotaExceeded if the namespace would hold more documents,
-revisions or bytes (`model.usage`) than the limits of the store allow. Deleting is never refused.
+revisions or bytes (`model.usage`) than the limits of the store allow; where others wrote meanwhile,
+so does the end of the transaction. Deleting is never refused.
 What a namespace holds is counted in the same transaction, whether there are quotas or not.
 
 **Order.** Document ids are compared by their UTF-8 bytes, never by a locale or by case. A prefix is

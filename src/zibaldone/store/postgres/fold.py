@@ -12,7 +12,7 @@ from zibaldone.errors import ZibaldoneError
 from zibaldone.store import statements
 from zibaldone.store.postgres.connection import Transaction
 from zibaldone.store.postgres.locks import try_folding
-from zibaldone.store.postgres.postings import post, renew, tidy
+from zibaldone.store.postgres.postings import has_more, post, renew, tidy
 
 T = TypeVar("T")
 
@@ -87,6 +87,8 @@ class Folding:
                 for step in _STEPS:
                     while self._write(partial(self._unless_closing, step)):
                         pass
+                if self._write(partial(self._unless_closing, has_more)):
+                    self._is_due.set()  # another process may have been about it, or wrote meanwhile
             except ZibaldoneError as problem:
                 if not self._closing.is_set():
                     _log.info("folding is left to the next write: %s", problem.message)

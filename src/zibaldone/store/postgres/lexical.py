@@ -129,17 +129,10 @@ class Lexical:
 
     def frequencies(self, terms: Iterable[str]) -> TermFrequencies:
         distinct = list(dict.fromkeys(terms))
-        values = {
-            "namespace": self._tenant.namespace,
-            "terms": distinct,
-            "any_term": " | ".join(map(quoted, distinct)),
-        }
-        counts = dict.fromkeys(("", *distinct), 0)
-        for term, count in self._transaction.execute(_SQL["frequencies"], values):
-            counts[term] += count
-        chunks = counts.pop("")
+        index = _Index(self._transaction, self._tenant.namespace)
+        facts = index.facts(distinct, " | ".join(map(quoted, distinct)))
         return TermFrequencies(
-            chunks, {term: float(max(0, count)) for term, count in counts.items()}
+            facts.chunks, {term: float(max(0, facts.chunks_with[term])) for term in distinct}
         )
 
 
@@ -191,8 +184,10 @@ class _Index:
 
     def ranking(self, asked: Asked, bounds: _Bounds) -> Ranking:
         """The chunks that are found, gone ones and such with excluded terms among them."""
-        facts = self._facts(asked)
-        self._own = self._few(asked, facts)
+        self._own = self._few_beside_unposted()
+        facts = self._facts(asked, with_unposted=self._own is None)
+        if self._own is None:
+            self._own = self._few_beside_matching(asked, facts)
         read = self._affordable(asked, facts, bounds) if self._own is None else set(asked.terms)
         found = _Found(self, asked, facts, self._entries(asked, read, facts), bounds)
         ranking = found.ranking()
@@ -203,7 +198,7 @@ class _Index:
 
     def chunks_with(self, asked: Asked) -> Mapping[str, int]:
         """In how many chunks each term is."""
-        return self._facts(asked).chunks_with
+        return self._facts(asked, with_unposted=False).chunks_with
 
     def own_share(self, facts: _Facts) -> tuple[float, bool]:
         """How many chunks there are in all for each one of the namespace, or for each one that is
@@ -236,13 +231,21 @@ class _Index:
         }
         return self._transaction.execute(_SQL["places"], values) if len(keys) else []
 
-    def _facts(self, asked: Asked) -> _Facts:
+    def _facts(self, asked: Asked, *, with_unposted: bool) -> _Facts:
+        beginnings = asked.beginnings if with_unposted else None
+        return self.facts(asked.terms, asked.any_term, beginnings)
+
+    def facts(
+        self, terms: Sequence[str], any_term: str, beginnings: Sequence[str] | None = None
+    ) -> _Facts:
+        """Of these terms; `beginnings`: with what has no postings yet, also of these."""
         facts = _Facts()
         values = {
             **self._namespace,
-            "terms": asked.terms,
-            "beginnings": asked.beginnings,
-            "any_term": asked.any_term,
+            "terms": terms,
+            "any_term": any_term,
+            "with_unposted": beginnings is not None,
+            "beginnings": list(beginnings or ()),
         }
         for chunk_key, length, term, count in self._transaction.execute(_SQL["statistics"], values):
             if chunk_key is not None:
@@ -254,7 +257,15 @@ class _Index:
                 facts.length += length
         return facts
 
-    def _few(self, asked: Asked, facts: _Facts) -> Keys | None:
+    def _few_beside_unposted(self) -> Keys | None:
+        """The chunks in the range, if they are few and more than these have no postings yet."""
+        if self._within is None:
+            return None
+        values = {**self._namespace, "limit": _OWN_MAX + 1}
+        unposted = self._transaction.value(_SQL["unposted_chunks"], values)
+        return self._few() if unposted > _OWN_MAX else None
+
+    def _few_beside_matching(self, asked: Asked, facts: _Facts) -> Keys | None:
         """The chunks in the range, if they are few and more than these are likely to match.
 
         To rank all that match would make searches in a small folder as slow as others have written
@@ -263,7 +274,12 @@ class _Index:
         matching = sum(facts.chunks_with[term] for term in asked.terms)
         if self._within is None or (matching <= _MATCHING_FEW and not asked.beginnings):
             return None
-        selected = self._transaction.execute(_SQL["own"], {**self._within, "limit": _OWN_MAX + 1})
+        return self._few()
+
+    def _few(self) -> Keys | None:
+        selected = self._transaction.execute(
+            _SQL["own"], {**(self._within or {}), "limit": _OWN_MAX + 1}
+        )
         if len(selected) > _OWN_MAX:
             return None
         return np.fromiter((row[0] for row in selected), np.int64, len(selected))

@@ -14,9 +14,9 @@ from zibaldone.store.postgres.locks import try_posting
 
 _SQL = statements.load("zibaldone.store.postgres", "postings.sql")
 
-_POSTED_MAX = 32_768
-"""Chunks in one transaction, which takes ten seconds. After an import a segment is as large at
-once as it ever gets, unless it was small before."""
+_POSTED_MAX = 4_096
+"""Chunks in one transaction, which takes a second. Until it ends, searches of their namespace read
+the terms of all of them. Eight such segments become one that is as large as it ever gets."""
 
 _REMOVED_MAX = 10_000
 
@@ -32,13 +32,19 @@ _SETTINGS = settings_statement({"work_mem": "64MB", "jit": "off"})
 
 
 def post(transaction: Transaction) -> bool:
-    """Post what there is, unless another process is about it. True: there is more to do."""
+    """Post what there is, unless another process is about it. True: it was too much for once.
+
+    What is written meanwhile does not count: where somebody keeps writing, there would be no end,
+    and a segment for every few chunks.
+    """
     if not try_posting(transaction):
         return False
     transaction.defer(*_SETTINGS)
+    limits = {"posted_max": _POSTED_MAX, "removed_max": _REMOVED_MAX}
+    is_too_much = bool(transaction.value(_SQL["is_too_much"], limits))
     transaction.defer(_SQL["post"], {"limit": _POSTED_MAX})
-    transaction.defer(_SQL["subtract"], {"limit": _REMOVED_MAX})
-    return has_more(transaction)
+    transaction.execute(_SQL["subtract"], {"limit": _REMOVED_MAX})
+    return is_too_much
 
 
 def has_more(transaction: Transaction) -> bool:

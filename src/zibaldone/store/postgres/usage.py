@@ -1,7 +1,7 @@
 """What each namespace holds: each write adds its share in a row of its own, and the quotas for it.
 
 The rows are summed up in the background (`fold.py`), so that writers do not wait for each other.
-Only where quotas are set do those of one namespace run one after the other.
+Only where quotas are set do those of one namespace commit one after the other.
 """
 
 from __future__ import annotations
@@ -15,7 +15,11 @@ from zibaldone.store.quotas import Quotas, require_room
 _SQL = statements.load("zibaldone.store.postgres", "usage.sql")
 
 _USAGE: rows.Kinds = (str, int, int, int)
+_COUNTED = ("documents", "revisions", "bytes")
 _TOTAL = "usage"
+_QUOTAS = "quotas"
+_NEEDED = "needed"
+"""In `Transaction.totals`: the most that was added, by name, where there had to be room for it."""
 
 
 def add_usage(
@@ -36,19 +40,37 @@ def add_usage(
         total[name] += more
     if frees or not quotas:
         return
-    values = {"namespace": namespace}
-    lock_usage(transaction, namespace)
-    held = transaction.row(_SQL["held"], values) or (0, 0, 0)
-    require_room(
-        quotas, added, [count + total[name] for name, count in zip(added, held, strict=True)]
-    )
+    needed = transaction.totals.setdefault(_NEEDED, {})
+    for name in (name for name, more in added.items() if more > 0):
+        needed[name] = max(total[name], needed.get(name, total[name]))
+    transaction.totals[_QUOTAS] = quotas
+    _require_room(transaction, namespace, quotas, needed)  # those that write now are not seen yet
 
 
 def write_usage(transaction: Transaction) -> None:
-    """Store what the transaction added up."""
+    """Store what the transaction added up, as the last thing before its commit.
+
+    From here on others of the namespace wait, if there are quotas. To hold them up while documents
+    of megabytes are stored would make everybody's writes as slow.
+    """
     total = transaction.totals.pop(_TOTAL, None)
-    if total is not None:
-        transaction.defer(_SQL["add"], total)
+    if total is None:
+        return
+    quotas = transaction.totals.pop(_QUOTAS, None)
+    if quotas:
+        lock_usage(transaction, total["namespace"])
+        needed = transaction.totals.pop(_NEEDED)
+        _require_room(transaction, total["namespace"], quotas, needed)
+    transaction.defer(_SQL["add"], total)
+
+
+def _require_room(
+    transaction: Transaction, namespace: str, quotas: Quotas, needed: dict[str, int]
+) -> None:
+    row = transaction.row(_SQL["held"], {"namespace": namespace}) or (0, 0, 0)
+    held = dict(zip(_COUNTED, row, strict=True))
+    totals = [held[name] + more for name, more in needed.items()]
+    require_room(quotas, dict.fromkeys(needed, 1), totals)
 
 
 class UsageUpkeep:

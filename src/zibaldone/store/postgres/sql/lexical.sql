@@ -1,7 +1,8 @@
 -- name: statistics
 -- In how many chunks each term is, and how many chunks there are (the empty term).
 -- Then what has to be added to that because it is not folded yet; and, with a chunk, the terms of
--- chunks of the namespace without postings, where `count` says how often the chunk has the term.
+-- chunks of the namespace without postings, if they are wanted, where `count` says how often the
+-- chunk has the term.
 SELECT NULL::bigint AS chunk_key, s.length, s.term::text, s.chunks AS count
 FROM zibaldone.term_statistics s WHERE s.term = '' OR s.term = ANY(%(terms)s::text[])
 UNION ALL
@@ -11,16 +12,13 @@ UNION ALL
 SELECT t.chunk_key, t.length, l.lexeme, cardinality(l.positions)
 FROM zibaldone.unposted u JOIN zibaldone.chunk_terms t USING (chunk_key)
 CROSS JOIN unnest(CASE WHEN t.terms @@ %(any_term)s::tsquery THEN t.terms END) l
-WHERE u.namespace = %(namespace)s
+WHERE %(with_unposted)s::boolean AND u.namespace = %(namespace)s
   AND (l.lexeme = ANY(%(terms)s::text[]) OR l.lexeme ^@ ANY(%(beginnings)s::text[]));
 
--- name: frequencies
--- In how many chunks each term is, and how many chunks there are (the empty term), in summands.
-SELECT s.term::text, s.chunks
-FROM zibaldone.term_statistics s WHERE s.term = '' OR s.term = ANY(%(terms)s::text[])
-UNION ALL
-SELECT u.term, u.chunks
-FROM zibaldone.unfolded(%(terms)s::text[], %(any_term)s::tsquery, %(namespace)s) u;
+-- name: unposted_chunks
+-- How many chunks of the namespace have no postings yet, up to a limit.
+SELECT count(*) FROM (
+    SELECT 1 FROM zibaldone.unposted WHERE namespace = %(namespace)s LIMIT %(limit)s) listed;
 
 -- name: own_chunks
 -- How many chunks the namespace has. If they are few, those that are gone are not counted.

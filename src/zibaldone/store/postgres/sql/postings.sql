@@ -36,6 +36,11 @@ ON CONFLICT (term) DO UPDATE SET chunks = s.chunks + excluded.chunks,
 -- Whether there is more to post or to subtract.
 SELECT EXISTS (SELECT 1 FROM zibaldone.unposted) OR EXISTS (SELECT 1 FROM zibaldone.removed_terms);
 
+-- name: is_too_much
+-- Whether there is more of it than is done at once.
+SELECT EXISTS (SELECT 1 FROM zibaldone.unposted OFFSET %(posted_max)s)
+    OR EXISTS (SELECT 1 FROM zibaldone.removed_terms OFFSET %(removed_max)s);
+
 -- name: subtract
 -- Take removed chunks out of the statistics. Those that were never counted wait to be posted.
 WITH gone AS (
