@@ -13,6 +13,7 @@ import click
 from zibaldone.cli import context
 from zibaldone.cli.importing import (
     echo_summary,
+    finish_interrupted,
     importer_of,
     skip_existing_option,
     update_option,
@@ -83,6 +84,7 @@ def import_agent_data(
                 ctx.exit(1)
             with context.opened(ctx.obj, if_missing="create") as session:
                 importer = importer_of(session, existing)
+                finish_interrupted(session)
                 with context.progress("Importing", report.rows) as advance:
                     session.run(
                         import_rows(

@@ -11,6 +11,7 @@ from zibaldone.cli import context
 from zibaldone.cli.importing import (
     echo_ignored,
     echo_summary,
+    finish_interrupted,
     importer_of,
     skip_existing_option,
     update_option,
@@ -95,6 +96,8 @@ def import_folder(
     selection = Selection(include, exclude, ignores=not no_ignore)
     with context.opened(ctx.obj, if_missing="empty" if dry_run else "create") as session:
         importer = importer_of(session, existing, dry_run=dry_run)
+        if not dry_run:
+            finish_interrupted(session)
         settings = ctx.obj.settings()
         total = sum(_count(path, selection) for path in paths) if sys.stderr.isatty() else 0
         ids: set[str] = set()

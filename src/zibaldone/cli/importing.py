@@ -40,6 +40,15 @@ def importer_of(session: Session, existing: Existing | None, *, dry_run: bool = 
     return Importer(write_batch)
 
 
+def finish_interrupted(session: Session) -> None:
+    """Store the keyword terms of documents at which an earlier command was interrupted: they count
+    as stored and are not imported again. Else only a server does so."""
+    from zibaldone.index.renewal import last_left, settle_left
+
+    store = session.runtime.store
+    session.run(settle_left(store, session.run(last_left(store))))
+
+
 def echo_summary(
     summary: Summary, *, removed: Sequence[str] | None = None, dry_run: bool = False
 ) -> None:

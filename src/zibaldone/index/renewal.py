@@ -49,21 +49,24 @@ async def settle_terms(store: Store) -> None:
 
     What is left when it begins counts as such, and then what is still there after a while.
     """
-    await _settle_left(store)
-    seen: int | None = None
+    last = await last_left(store)
     while True:
+        await settle_left(store, last)
+        last = await last_left(store)
         await asyncio.sleep(TERMS_LEFT_SECONDS)
-        left = await store.upkeep(lambda work: work.terms.unsettled(1), write=False)
-        first = left[0][0] if left else None
-        if first is not None and first == seen:
-            await _settle_left(store)
-        seen = first
 
 
-async def _settle_left(store: Store) -> None:
+async def last_left(store: Store) -> int | None:
+    return await store.upkeep(lambda work: work.terms.last_unsettled(), write=False)
+
+
+async def settle_left(store: Store, last: int | None) -> None:
+    """Store the terms that were left, up to this key. Further ones may come all the time."""
+    if last is None:
+        return
     settled = 0
     while page := await store.upkeep(
-        lambda work: work.terms.unsettled(TERM_STEP_CHUNKS), write=False
+        lambda work: work.terms.unsettled(last, TERM_STEP_CHUNKS), write=False
     ):
         terms = await asyncio.to_thread(_terms_or_none, page)
         await store.upkeep(partial(_settle, terms))

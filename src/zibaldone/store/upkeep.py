@@ -234,12 +234,16 @@ class TermUpkeep(Protocol):
         """
         ...
 
-    def unsettled(self, limit: int) -> list[tuple[int, TermSource | None]]:
-        """Chunks whose terms a long change left for later, by key in order. None: the chunk is
-        gone, but not its terms.
+    def last_unsettled(self) -> int | None:
+        """The highest key of the chunks whose terms a long change left for later. None: of none.
 
         An engine that stores terms with their chunks leaves none.
         """
+        ...
+
+    def unsettled(self, last: int, limit: int) -> list[tuple[int, TermSource | None]]:
+        """Those of these chunks whose keys go up to `last`, by key in order. None: the chunk is
+        gone, but not its terms."""
         ...
 
     def settle(self, terms: Mapping[int, ChunkTerms | None]) -> None:

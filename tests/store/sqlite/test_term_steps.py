@@ -11,9 +11,11 @@ from pathlib import Path
 import apsw
 import pytest
 
+from tests.drivers.commands import Commands
 from tests.drivers.server import Server
 from tests.store.kept import ACTOR, EVERYTHING, Kept
 from tests.store.sqlite.invariants import broken_invariants
+from zibaldone.index import renewal
 from zibaldone.index.renewal import TERMS_VERSION, renew_terms, settle_terms
 from zibaldone.keep.create import NewDocument, create
 from zibaldone.keep.delete import delete
@@ -160,6 +162,38 @@ def test_so_are_removals(kept: Kept, store: Store, file: Path) -> None:
     assert broken_invariants(file) == {}
     assert found_parts(kept) == [False, False, False]
     asyncio.run(settle(store, file))
+    assert broken_invariants(file) == {}
+
+
+def test_also_what_was_left_while_a_server_runs(
+    kept: Kept, store: Store, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(renewal, "TERMS_LEFT_SECONDS", 0.01)
+
+    async def left_beside() -> None:
+        async with settling(store):
+            await left_by(store, file, making)
+            while unsettled(file):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+
+    asyncio.run(asyncio.wait_for(left_beside(), 60))
+    assert found_parts(kept) == [True, True, True]
+    assert broken_invariants(file) == {}
+
+
+def test_an_import_stores_what_an_interrupted_one_left(
+    kept: Kept, store: Store, file: Path, tmp_path: Path
+) -> None:
+    """It says that the document is there: without a server nobody else would make it found."""
+    asyncio.run(left_by(store, file, making))
+    imported = tmp_path / "long"
+    imported.write_text(text())
+    cli = Commands(tmp_path)
+    assert cli.json("import", str(imported), "--dry-run")["created"] == 0
+    assert unsettled(file) > 0
+    assert cli.json("import", str(imported))["created"] == 0
+    assert unsettled(file) == 0
+    assert found_parts(kept) == [True, True, True]
     assert broken_invariants(file) == {}
 
 

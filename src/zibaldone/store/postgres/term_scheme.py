@@ -46,8 +46,11 @@ class TermUpkeep:
             self._transaction.execute(_SQL["put"], term_values(terms))
         return True
 
-    def unsettled(self, limit: int) -> list[tuple[int, TermSource | None]]:
-        del limit
+    def last_unsettled(self) -> None:
+        return None
+
+    def unsettled(self, last: int, limit: int) -> list[tuple[int, TermSource | None]]:
+        del last, limit
         return []
 
     def settle(self, terms: Mapping[int, ChunkTerms | None]) -> None:

@@ -47,8 +47,11 @@ class TermUpkeep:
         replace_terms(self._raw, {key: terms[key] for key in present})
         return True
 
-    def unsettled(self, limit: int) -> list[tuple[int, TermSource | None]]:
-        return term_steps.unsettled(self._raw, limit)
+    def last_unsettled(self) -> int | None:
+        return term_steps.last_unsettled(self._raw)
+
+    def unsettled(self, last: int, limit: int) -> list[tuple[int, TermSource | None]]:
+        return term_steps.unsettled(self._raw, last, limit)
 
     def settle(self, terms: Mapping[int, ChunkTerms | None]) -> None:
         term_steps.settle(self._raw, terms)

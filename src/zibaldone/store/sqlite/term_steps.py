@@ -79,8 +79,13 @@ def settle(raw: apsw.Connection, step: Step) -> None:
     add_terms(raw, {key: terms for key, terms in there.items() if terms is not None})
 
 
-def unsettled(raw: apsw.Connection, limit: int) -> list[tuple[int, TermSource | None]]:
-    selected = raw.execute(_SQL["unsettled"], {"limit": limit})
+def last_unsettled(raw: apsw.Connection) -> int | None:
+    last: int | None = raw.execute(_SQL["last_unsettled"]).get
+    return last
+
+
+def unsettled(raw: apsw.Connection, last: int, limit: int) -> list[tuple[int, TermSource | None]]:
+    selected = raw.execute(_SQL["unsettled"], {"last": last, "limit": limit})
     return [
         (key, None if title is None else TermSource(key, title, heading, text))
         for key, title, heading, text in selected
