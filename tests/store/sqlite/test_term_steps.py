@@ -182,12 +182,13 @@ def test_also_what_was_left_while_a_server_runs(
 
 
 def test_an_import_stores_what_an_interrupted_one_left(
-    kept: Kept, store: Store, file: Path, tmp_path: Path
+    kept: Kept, store: Store, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says that the document is there: without a server nobody else would make it found."""
     asyncio.run(left_by(store, file, making))
     imported = tmp_path / "long"
     imported.write_text(text())
+    monkeypatch.setenv("ZIBALDONE_EMBEDDER", "none")
     cli = Commands(tmp_path)
     assert cli.json("import", str(imported), "--dry-run")["created"] == 0
     assert unsettled(file) > 0
