@@ -179,6 +179,33 @@ def test_a_reader_that_stays_is_waited_for_once(
     assert wal_bytes(tmp_path) < (LARGE + 60) * PAGE_BYTES
 
 
+def test_those_who_read_after_it_are_waited_for_soon(
+    kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long the log became beside a backup, it does not become twice as long after it."""
+    waits: list[float] = []
+
+    def in_vain(self: checkpoint.Checkpoints, wait_seconds: float) -> bool:
+        waits.append(wait_seconds)
+        return False
+
+    monkeypatch.setattr(checkpoint.Checkpoints, "_make_waiting", in_vain)
+    kept.create("first", BODY)
+    backup = Snapshot(kept)
+    for number in range(90):
+        kept.create(f"d/{number}", BODY)
+    reader = Snapshot(kept)
+    backup.end()
+    assert len(waits) == 1
+    before_bytes = wal_bytes(tmp_path)
+    for number in range(200):
+        kept.create(f"e/{number}", BODY)
+        if len(waits) > 1:
+            break
+    reader.end()
+    assert wal_bytes(tmp_path) - before_bytes < (LARGE + 60) * PAGE_BYTES
+
+
 def test_a_longer_wait_comes_after_more_writing(
     kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:

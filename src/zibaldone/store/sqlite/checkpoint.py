@@ -67,14 +67,15 @@ class Checkpoints:
         # at each commit would only make each of them slower.
         self._due_pages = pages + _DUE_PAGES
         if is_large:
-            self._large_pages = 2 * pages
             _log.warning("the WAL has %d pages and a long read keeps it from being emptied", pages)
 
     def _make_large(self) -> bool:
         """Wait for the readers, unless the oldest is the one that was waited for in vain."""
         self._make(_PASSING)
         if self._moved_pages == self._awaited_at_pages:
+            self._large_pages = self._wal_pages + _LARGE_PAGES  # soon after the reader has gone
             return False
+        self._large_pages = 2 * self._wal_pages
         self._awaited_at_pages = self._moved_pages
         wait_seconds = self._wait_seconds
         self._wait_seconds = min(2 * wait_seconds, self._wait_seconds_max)
