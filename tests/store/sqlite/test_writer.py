@@ -8,7 +8,8 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -86,6 +87,16 @@ def submitted_together(writer: WriterThread, *works: Work) -> list[Future[Any]]:
     futures += [writer.submit(work) for work in works]
     queued.set()
     return futures[1:]
+
+
+def write_as(writer: WriterThread, share: str, work: Work) -> Future[Any]:
+    return contextvars.Context().run(lambda: (SHARE.set(share), writer.submit(work))[1])
+
+
+def compute(seconds: float, _: object = None) -> None:
+    end_s = time.thread_time() + seconds
+    while time.thread_time() < end_s:
+        pass
 
 
 def count_commits(writer: WriterThread) -> list[int]:
@@ -272,22 +283,38 @@ def test_a_long_write_of_somebody_who_is_forgotten_meanwhile_does_not_end_the_th
     writer: WriterThread,
 ) -> None:
     """A thousand others have written, and one more comes while the long write is committed."""
-
-    def write_as(share: str, work: Work) -> Future[Any]:
-        return contextvars.Context().run(lambda: (SHARE.set(share), writer.submit(work))[1])
-
-    def take_long(_: apsw.Connection) -> None:
-        end_s = time.thread_time() + LONG_SECONDS
-        while time.thread_time() < end_s:
-            pass
-
     for number in range(1_000):
-        waiting = write_as(f"share{number}", lambda _: None)
+        waiting = write_as(writer, f"share{number}", lambda _: None)
     waiting.result(10)
-    long = write_as("share0", take_long)
-    long.add_done_callback(lambda _: write_as("one more", lambda _: None))
+    long = write_as(writer, "share0", partial(compute, LONG_SECONDS))
+    long.add_done_callback(lambda _: write_as(writer, "one more", lambda _: None))
     long.result(10)
-    assert write_as("share1", lambda _: "stored").result(10) == "stored"
+    assert write_as(writer, "share1", lambda _: "stored").result(10) == "stored"
+
+
+def test_a_long_write_of_one_is_not_followed_by_that_of_another_while_a_short_one_waits(
+    writer: WriterThread,
+) -> None:
+    order: list[str] = []
+    entered, queued = threading.Event(), threading.Event()
+
+    def compute_long(_: apsw.Connection) -> None:
+        entered.set()
+        assert queued.wait(20)
+        compute(20 * LONG_SECONDS)  # by then the other has rested from its own
+
+    # Who writes little has had the writer for longer, without computing.
+    write_as(writer, "short", lambda _: time.sleep(0.2)).result(10)
+    write_as(writer, "long", partial(compute, LONG_SECONDS)).result(10)
+    write_as(writer, "longer", compute_long)
+    assert entered.wait(20)
+    waiting = [
+        write_as(writer, share, lambda _, share=share: order.append(share))
+        for share in ("long", "short")
+    ]
+    queued.set()
+    wait(waiting, 20)
+    assert order == ["short", "long"]
 
 
 def test_closing_finishes_what_was_submitted_and_refuses_the_rest(path: Path) -> None:
