@@ -71,32 +71,41 @@ def test_short_stretches_of_one_key_leave_room_in_every_round() -> None:
     assert asyncio.run(run()) <= 3
 
 
-@pytest.mark.parametrize("waits", [True, False])
+@pytest.mark.parametrize(
+    ("other", "pauses"), [("waits", 9), ("is short", 0), ("has ended", 0), ("gave up", 0)]
+)
 def test_a_key_leaves_the_loop_idle_while_requests_of_others_go_on_in_threads(
-    waits: bool, monkeypatch: pytest.MonkeyPatch
+    other: str, pauses: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without it those threads would hardly get the interpreter."""
 
     async def run() -> int:
         loop, pace, ended = asyncio.get_running_loop(), Pace(), asyncio.Event()
-        other = asyncio.create_task(pace.run("b", ended.wait() if waits else _stretch(0)))
+        work = _stretch(0) if other == "is short" else ended.wait()
+        beside = asyncio.create_task(pace.run("b", work))
         await asyncio.sleep(0)
-        pauses = 0
+        if other == "has ended":
+            ended.set()
+            await beside
+        elif other == "gave up":
+            beside.cancel()
+            await asyncio.gather(beside, return_exceptions=True)
+        counted = 0
         call_later = loop.call_later
 
-        def counted(*arguments: Any) -> asyncio.TimerHandle:
-            nonlocal pauses
-            pauses += 1
+        def counting(*arguments: Any) -> asyncio.TimerHandle:
+            nonlocal counted
+            counted += 1
             return call_later(*arguments)
 
         with monkeypatch.context() as patched:
-            patched.setattr(loop, "call_later", counted)
+            patched.setattr(loop, "call_later", counting)
             await asyncio.gather(*(pace.run("a", _stretch(0)) for _ in range(20)))
         ended.set()
-        await other
-        return pauses
+        await asyncio.gather(beside, return_exceptions=True)
+        return counted
 
-    assert asyncio.run(run()) == (9 if waits else 0)
+    assert asyncio.run(run()) == pauses
 
 
 def test_who_gives_up_waiting_for_a_round_keeps_nobody_waiting() -> None:

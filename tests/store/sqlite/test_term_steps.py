@@ -20,9 +20,12 @@ from zibaldone.index.renewal import TERMS_VERSION, renew_terms, settle_terms
 from zibaldone.keep.create import NewDocument, create
 from zibaldone.keep.delete import delete
 from zibaldone.limits import Limits
+from zibaldone.model.chunk import ChunkChanges
 from zibaldone.model.document import Document
 from zibaldone.store.open import DATABASE_NAME, open_store, store_url
 from zibaldone.store.port import Store, Writer
+from zibaldone.store.rows import storage_key
+from zibaldone.store.upkeep import Upkeep
 
 PARAGRAPHS = 3_000
 
@@ -196,6 +199,28 @@ def test_an_import_stores_what_an_interrupted_one_left(
     assert unsettled(file) == 0
     assert found_parts(kept) == [True, True, True]
     assert broken_invariants(file) == {}
+
+
+def test_upkeep_that_is_cancelled_in_between_ends(store: Store, kept: Kept, file: Path) -> None:
+    """It would go on with the next document."""
+    kept.write(making)
+    key = storage_key(kept.known("long"))
+
+    def cut_anew(work: Upkeep) -> None:
+        removed = [chunk.chunk_key for chunk in work.chunks.stored(key)]
+        work.chunks.apply(key, ChunkChanges([], [], removed))
+
+    async def cancelled() -> None:
+        running = asyncio.create_task(store.upkeep(cut_anew))
+        while not unsettled(file):
+            assert not running.done()
+            await asyncio.sleep(0)
+        running.cancel()
+        await running
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancelled())
+    assert unsettled(file) > 0
 
 
 def test_a_document_that_is_removed_before_its_terms_are_stored_leaves_none(
