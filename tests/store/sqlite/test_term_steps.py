@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -25,6 +26,8 @@ from zibaldone.model.document import Document
 from zibaldone.store.open import DATABASE_NAME, open_store, store_url
 from zibaldone.store.port import Store, Writer
 from zibaldone.store.rows import storage_key
+from zibaldone.store.sqlite import store as sqlite_store
+from zibaldone.store.sqlite import term_steps
 from zibaldone.store.upkeep import Upkeep
 
 PARAGRAPHS = 3_000
@@ -201,7 +204,9 @@ def test_an_import_stores_what_an_interrupted_one_left(
     assert broken_invariants(file) == {}
 
 
-def test_upkeep_that_is_cancelled_in_between_ends(store: Store, kept: Kept, file: Path) -> None:
+def test_upkeep_that_is_cancelled_in_its_last_step_ends(
+    store: Store, kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It would go on with the next document."""
     kept.write(making)
     key = storage_key(kept.known("long"))
@@ -211,16 +216,21 @@ def test_upkeep_that_is_cancelled_in_between_ends(store: Store, kept: Kept, file
         work.chunks.apply(key, ChunkChanges([], [], removed))
 
     async def cancelled() -> None:
+        loop, is_cancelled = asyncio.get_running_loop(), threading.Event()
+
+        def settle_last(raw: apsw.Connection, step: term_steps.Step) -> None:
+            if raw.execute("SELECT count(*) FROM unsettled_terms").get <= len(step):
+                loop.call_soon_threadsafe(running.cancel)
+                loop.call_soon_threadsafe(is_cancelled.set)
+                assert is_cancelled.wait(10)
+            term_steps.settle(raw, step)
+
+        monkeypatch.setattr(sqlite_store, "settle", settle_last)
         running = asyncio.create_task(store.upkeep(cut_anew))
-        while not unsettled(file):
-            assert not running.done()
-            await asyncio.sleep(0)
-        running.cancel()
         await running
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(cancelled())
-    assert unsettled(file) > 0
 
 
 def test_a_document_that_is_removed_before_its_terms_are_stored_leaves_none(

@@ -298,6 +298,9 @@ def test_a_long_write_of_one_is_not_followed_by_that_of_another_while_a_short_on
     order: list[str] = []
     entered, queued = threading.Event(), threading.Event()
 
+    def note(share: str, _: apsw.Connection) -> None:
+        order.append(share)
+
     def compute_long(_: apsw.Connection) -> None:
         entered.set()
         assert queued.wait(20)
@@ -308,10 +311,7 @@ def test_a_long_write_of_one_is_not_followed_by_that_of_another_while_a_short_on
     write_as(writer, "long", partial(compute, LONG_SECONDS)).result(10)
     write_as(writer, "longer", compute_long)
     assert entered.wait(20)
-    waiting = [
-        write_as(writer, share, lambda _, share=share: order.append(share))
-        for share in ("long", "short")
-    ]
+    waiting = [write_as(writer, share, partial(note, share)) for share in ("long", "short")]
     queued.set()
     wait(waiting, 20)
     assert order == ["short", "long"]

@@ -220,11 +220,11 @@ class SqliteStore:
         await self._settle(later)
         return result
 
-    async def _settle(self, later: TermSteps) -> bool:
+    async def _settle(self, later: TermSteps) -> None:
         """Store the terms that a committed write has left.
 
-        False: not all of them. The write is stored all the same, so a caller who gives up, or a
-        disk that is full, only leaves the rest to `index.renewal`.
+        The write is stored in any case, so a caller who gives up, or a disk that is full, only
+        leaves the rest to `index.renewal`.
         """
         while steps := list(islice(later, _STEPS_AT_ONCE)):
             submitted = [
@@ -235,18 +235,17 @@ class SqliteStore:
                 for future in submitted:
                     await outcome_of(future)
             except asyncio.CancelledError:
-                return False
+                return
             except ZibaldoneError as error:
                 _log.warning(
                     "the terms of a long document are stored later: %s [%s]",
                     error.message,
                     error.code,
                 )
-                return False
+                return
             finally:
                 for future in submitted:
                     future.cancel()  # those that have not begun; the others are done
-        return True
 
     async def upkeep(
         self,
@@ -259,8 +258,10 @@ class SqliteStore:
             later = TermSteps()
             submitted = self._writer.submit(lambda raw: work(Upkeep(raw, later)))
             result = await asyncio.wrap_future(submitted)
-            if not await self._settle(later):
-                end_if_cancelled()
+            cancellations = _cancellations()
+            await self._settle(later)
+            if _cancellations() > cancellations:
+                raise asyncio.CancelledError
             return result
         seconds = _SWEEP_SECONDS_MAX if seconds_max is None else seconds_max
         return await self._readers.run(
@@ -290,3 +291,9 @@ class SqliteStore:
         self._readers.close()
         self._quick.close()
         self._probe.close()
+
+
+def _cancellations() -> int:
+    """How often the running task was cancelled."""
+    task = asyncio.current_task()
+    return 0 if task is None else task.cancelling()
