@@ -500,6 +500,30 @@ class TestPostgres:
         assert pulling.contents("small:")["small:2"]["metadata"] == expected_metadata
         assert counts(pulling.sync(definition)) == (0, 0, 0, 3, 0)
 
+    @pytest.mark.parametrize(
+        ("kind", "keys"),
+        [
+            ("BIGINT", ["1", "1099511627776"]),
+            ("TIMESTAMPTZ", ["-infinity", "2020-01-01"]),
+            ("MACADDR", ["08:00:2b:01:02:03", "08:00:2b:01:02:04"]),
+            ("VARCHAR(9)", ["a", "1"]),
+        ],
+    )
+    def test_keys_are_looked_up_whatever_their_type_is(
+        self, pulling: Pulling, kind: str, keys: list[str]
+    ) -> None:
+        """All were cast to what the first one would be."""
+        database = pulling.database
+        database.execute(
+            f'CREATE TABLE small ("Id" {kind} PRIMARY KEY, "Body" TEXT, "At" TIMESTAMP)'
+        )
+        insert = "INSERT INTO small VALUES (%s, 'a', '2020-01-01')"
+        database.many(insert, [(key,) for key in keys])
+        definition = pulling.define("small", watermark="At", **SMALL)
+        assert counts(pulling.sync(definition)) == (2, 0, 0, 0, 0)
+        database.execute("UPDATE small SET \"Body\" = 'b', \"At\" = '2020-01-02'")
+        assert counts(pulling.sync(definition)) == (0, 2, 0, 0, 0)
+
     def test_a_server_that_goes_down_in_the_middle(self, tmp_path: Path) -> None:
         with PostgresServer() as server:
             import psycopg
