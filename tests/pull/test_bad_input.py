@@ -487,12 +487,13 @@ class TestPostgres:
             "Many": ("TIMESTAMP[]", "{-infinity}"),
             "Deep": ("JSONB", nested),
             "Big": ("JSON", digits),
+            "Half": ("JSON", '["\\ud800"]'),
         }
         columns = ", ".join(f'"{name}" {kind}' for name, (kind, _) in odd.items())
         database.execute(f'CREATE TABLE small ("Id" BIGINT PRIMARY KEY, "Body" TEXT, {columns})')
         database.execute("INSERT INTO small VALUES (1, 'before'), (3, 'after')")
         values = [value for _, value in odd.values()]
-        database.execute(f"INSERT INTO small VALUES (2, 'odd', {'%s, ' * 6}%s)", values)
+        database.execute(f"INSERT INTO small VALUES (2, 'odd', {'%s, ' * 7}%s)", values)
         definition = pulling.define("small", **SMALL)
         assert counts(pulling.sync(definition)) == (3, 0, 0, 0, 0)
         shown = {name: value for name, (_, value) in odd.items()}

@@ -1,11 +1,13 @@
 """Values of PostgreSQL that Python's types cannot hold come as the text that PostgreSQL writes.
 
-`infinity`, dates before year 1, 24:00:00, numbers of thousands of digits in JSON: the driver ends
-in an error at such a value, and one row would stop the sync of its table.
+`infinity`, dates before year 1, 24:00:00, numbers of thousands of digits in JSON: the driver, or
+whoever uses what it gives, ends in an error at such a value. One row would stop the sync of its
+table.
 """
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from zibaldone import extras
@@ -36,8 +38,9 @@ def _lenient(psycopg: Any, usual: Any) -> Any:
                 value = self._load(data)
             except (psycopg.DataError, ValueError, OverflowError, RecursionError):
                 return _text(data)
-            is_nested = isinstance(value, list | dict)
-            return _text(data) if is_nested and _is_deep(value) else value
+            if isinstance(value, str | list | dict) and _is_odd(value, bytes(data)):
+                return _text(data)
+            return value
 
     return Lenient
 
@@ -46,8 +49,22 @@ def _text(data: Any) -> str:
     return bytes(data).decode("utf-8", "replace")
 
 
+def _is_odd(value: Any, data: bytes) -> bool:
+    """Whether JSON that could be read cannot be written: it is too deep, or an escape of it stands
+    for half a character."""
+    if _is_deep(value):
+        return True
+    if b"\\u" not in data:
+        return False
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
 def _is_deep(value: Any) -> bool:
-    level = [value]
+    level = [value] if isinstance(value, list | dict) else []
     for _ in range(_DEPTH_MAX):
         level = [
             part
