@@ -153,14 +153,24 @@ class TestRest:
         turns: Turns[str] = Turns(1, rest_factor=4)
         turns.add("b", "b")
         served(turns, 1)
-        turns.add("a", "step")
+        turns.add("a", "step", is_step=True)
         turns.take(NOW)
         turns.give_back("a", 0.02, NOW, worked_s=0.01, rest_factor=2)
-        turns.add("a", "next step")
+        turns.add("a", "next step", is_step=True)
         assert turns.take(NOW + 0.019) is None
         assert turns.rest_ends_s == NOW + 0.02
         assert turns.take(NOW + 0.021) == ("a", "next step")
         assert turns.rest_ends_s is None
+
+    def test_it_waits_for_no_other_rest_and_for_no_other_work_of_its_share(self) -> None:
+        turns = self.resting()
+        assert turns.take(NOW) is None
+        turns.add("a", "step", is_step=True)
+        assert len(turns) == 2
+        assert turns.take(NOW) == ("a", "step")
+        turns.add("a", "left", is_step=True)
+        assert turns.discard("a", "left")
+        assert not turns.discard("a", "left")
 
     def test_nobody_rests_alone(self) -> None:
         turns: Turns[str] = Turns(1, rest_factor=4)

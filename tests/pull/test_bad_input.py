@@ -469,6 +469,62 @@ class TestMariaDb:
 
 
 class TestPostgres:
+    @pytest.fixture(params=["postgres"])
+    def database(self, tmp_path: Path) -> Iterator[Database]:
+        opened = PostgresDatabase(tmp_path)
+        yield opened
+        opened.close()
+
+    def test_values_that_python_cannot_hold_come_as_text(self, pulling: Pulling) -> None:
+        """One such row would stop the sync of the whole table."""
+        database = pulling.database
+        nested, digits = "[" * 300 + "]" * 300, "9" * 5_000
+        odd = {
+            "At": ("TIMESTAMPTZ", "infinity"),
+            "Day": ("DATE", "0044-03-15 BC"),
+            "Long": ("INTERVAL", "100000000 years"),
+            "Clock": ("TIME", "24:00:00"),
+            "Many": ("TIMESTAMP[]", "{-infinity}"),
+            "Deep": ("JSONB", nested),
+            "Big": ("JSON", digits),
+            "Half": ("JSON", '["\\ud800"]'),
+        }
+        columns = ", ".join(f'"{name}" {kind}' for name, (kind, _) in odd.items())
+        database.execute(f'CREATE TABLE small ("Id" BIGINT PRIMARY KEY, "Body" TEXT, {columns})')
+        database.execute("INSERT INTO small VALUES (1, 'before'), (3, 'after')")
+        values = [value for _, value in odd.values()]
+        database.execute(f"INSERT INTO small VALUES (2, 'odd', {'%s, ' * 7}%s)", values)
+        definition = pulling.define("small", **SMALL)
+        assert counts(pulling.sync(definition)) == (3, 0, 0, 0, 0)
+        shown = {name: value for name, (_, value) in odd.items()}
+        expected_metadata = {"Id": 2, **shown, "Many": ["-infinity"]}
+        assert pulling.contents("small:")["small:2"]["metadata"] == expected_metadata
+        assert counts(pulling.sync(definition)) == (0, 0, 0, 3, 0)
+
+    @pytest.mark.parametrize(
+        ("kind", "keys"),
+        [
+            ("BIGINT", ["1", "1099511627776"]),
+            ("TIMESTAMPTZ", ["-infinity", "2020-01-01"]),
+            ("MACADDR", ["08:00:2b:01:02:03", "08:00:2b:01:02:04"]),
+            ("VARCHAR(9)", ["a", "1"]),
+        ],
+    )
+    def test_keys_are_looked_up_whatever_their_type_is(
+        self, pulling: Pulling, kind: str, keys: list[str]
+    ) -> None:
+        """All were cast to what the first one would be."""
+        database = pulling.database
+        database.execute(
+            f'CREATE TABLE small ("Id" {kind} PRIMARY KEY, "Body" TEXT, "At" TIMESTAMP)'
+        )
+        insert = "INSERT INTO small VALUES (%s, 'a', '2020-01-01')"
+        database.many(insert, [(key,) for key in keys])
+        definition = pulling.define("small", watermark="At", **SMALL)
+        assert counts(pulling.sync(definition)) == (2, 0, 0, 0, 0)
+        database.execute("UPDATE small SET \"Body\" = 'b', \"At\" = '2020-01-02'")
+        assert counts(pulling.sync(definition)) == (0, 2, 0, 0, 0)
+
     def test_a_server_that_goes_down_in_the_middle(self, tmp_path: Path) -> None:
         with PostgresServer() as server:
             import psycopg

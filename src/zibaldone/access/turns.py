@@ -12,7 +12,9 @@ A place cannot be taken back from work that runs, so none of what follows may be
 - with `rest_factor`, a share whose work took long rests in proportion before its next turn, as long
   as others are about. Where there is one place only (a writer), this is what leaves it free;
 - with `common_rest_factor`, all shares whose work takes long rest after it, as long as somebody is
-  about whose work is short. Else several of them would hold the place in turn, all of the time.
+  about whose work is short. Else several of them would hold the place in turn, all of the time;
+- a step of long work that was divided into many is not kept waiting by these rests, only by a short
+  one of its own.
 """
 
 from __future__ import annotations
@@ -53,16 +55,24 @@ _IDLE_SHARES_MAX = 1_000
 @dataclass(slots=True)
 class _Share(Generic[T]):
     waiting: deque[T] = field(default_factory=deque)
+    steps: deque[T] = field(default_factory=deque)
+    """Of long work that has begun. They and what waits take turns."""
+    was_step: bool = False
+    """What it was given last."""
     held: int = 0
     used_s: float = 0.0
     """Time used, on a clock on which everybody who is busy advances alike."""
     typical_s: float = 0.0
     rests_until_s: float = 0.0
+    steps_rest_until_s: float = 0.0
     ended_s: float = float("-inf")
 
     @property
     def is_busy(self) -> bool:
-        return bool(self.held or self.waiting)
+        return bool(self.held or self.waiting or self.steps)
+
+
+_NOBODY: _Share[Any] = _Share()
 
 
 class Turns(Generic[T]):
@@ -100,9 +110,9 @@ class Turns(Generic[T]):
 
     def __len__(self) -> int:
         """How many wait."""
-        return sum(len(share.waiting) for share in self._shares.values())
+        return sum(len(share.waiting) + len(share.steps) for share in self._shares.values())
 
-    def add(self, name: str, item: T) -> None:
+    def add(self, name: str, item: T, *, is_step: bool = False) -> None:
         share = self._shares.get(name)
         if share is None:
             if len(self._shares) >= _IDLE_SHARES_MAX:
@@ -110,15 +120,16 @@ class Turns(Generic[T]):
             share = self._shares[name] = _Share()
         if not share.is_busy:  # who was away has saved nothing up
             share.used_s = max(share.used_s, self._clock_s)
-        share.waiting.append(item)
+        (share.steps if is_step else share.waiting).append(item)
 
     def discard(self, name: str, item: T) -> bool:
         """Take somebody out of the queue. False: they do not wait (any more)."""
-        share = self._shares.get(name)
-        if share is None or item not in share.waiting:
-            return False
-        share.waiting.remove(item)
-        return True
+        share = self._shares.get(name, _NOBODY)
+        for queue in (share.waiting, share.steps):
+            if item in queue:
+                queue.remove(item)
+                return True
+        return False
 
     def take(
         self, now_s: float, *, long_from: Container[str] | None = None
@@ -128,28 +139,43 @@ class Turns(Generic[T]):
         `long_from`: work that may be long is only taken from these shares.
         """
         best: tuple[int, bool, float, str] | None = None
+        queue: deque[T] = deque()
         self.rest_ends_s = None
         is_common_rest = self._common_rest_until_s > now_s
         for name, share in self._shares.items():
-            if not share.waiting or not self._has_place(name, share, now_s):
+            if not (share.waiting or share.steps) or not self._has_place(name, share, now_s):
                 continue
             if long_from is not None and share.typical_s > SMALL_SECONDS and name not in long_from:
                 continue
-            if (rest_ends_s := self._rest_end(name, share, now_s)) is not None:
-                self.rest_ends_s = min(self.rest_ends_s or float("inf"), rest_ends_s)
+            ready = self._ready(name, share, now_s)
+            if ready is None:
                 continue
             # Who has not worked yet may take long, too.
             is_new = is_common_rest and share.ended_s == float("-inf")
             rank = (share.held, is_new, share.used_s, name)
             if best is None or rank[:3] < best[:3]:
-                best = rank
+                best, queue = rank, ready
         if best is None:
             return None
         share = self._shares[best[3]]
         self._clock_s = max(self._clock_s, share.used_s)
         self._taken += 1
         share.held += 1
-        return best[3], share.waiting.popleft()
+        share.was_step = queue is share.steps
+        return best[3], queue.popleft()
+
+    def _ready(self, name: str, share: _Share[T], now_s: float) -> deque[T] | None:
+        """What the share may go on with. None: all that it has rests."""
+        queues = [
+            (share.steps, share.steps_rest_until_s),
+            (share.waiting, self._rest_end(name, share, now_s)),
+        ]
+        for queue, rest_ends_s in reversed(queues) if share.was_step else queues:
+            if queue and (rest_ends_s <= now_s or not self._others_present(name, now_s)):
+                return queue
+            if queue:
+                self.rest_ends_s = min(self.rest_ends_s or float("inf"), rest_ends_s)
+        return None
 
     def give_back(
         self,
@@ -162,7 +188,7 @@ class Turns(Generic[T]):
     ) -> None:
         """`worked_s`: how much of the time was work, where the rest was waiting.
 
-        `rest_factor`: for a step of long work. A rest in proportion to its work follows.
+        `rest_factor`: of a step. The next one comes after a rest in proportion to its work.
         """
         share = self._shares[name]
         self._taken -= 1
@@ -172,7 +198,7 @@ class Turns(Generic[T]):
         worked_s = seconds if worked_s is None else worked_s
         share.typical_s = max(worked_s, share.typical_s * _TYPICAL_DECAY)
         if rest_factor is not None:
-            self._rest(share, worked_s * rest_factor, now_s)
+            share.steps_rest_until_s = now_s + min(worked_s * rest_factor, REST_SECONDS_MAX)
         elif worked_s >= LONG_SECONDS:
             self._rest_after_long(share, seconds, now_s)
 
@@ -182,31 +208,29 @@ class Turns(Generic[T]):
         share.used_s += seconds
         self._rest_after_long(share, seconds, now_s)
 
-    def _rest(self, share: _Share[T], seconds: float, now_s: float) -> None:
-        start_s = max(now_s, share.rests_until_s)
-        share.rests_until_s = min(start_s + seconds, now_s + REST_SECONDS_MAX)
-
     def _rest_after_long(self, share: _Share[T], seconds: float, now_s: float) -> None:
-        self._rest(share, seconds * self._rest_factor, now_s)
+        start_s = max(now_s, share.rests_until_s)
+        longest_s = now_s + REST_SECONDS_MAX
+        share.rests_until_s = min(start_s + seconds * self._rest_factor, longest_s)
         start_s = max(now_s, self._common_rest_until_s)
         longest_s = now_s + COMMON_REST_SECONDS_MAX
         self._common_rest_until_s = min(start_s + seconds * self._common_rest_factor, longest_s)
 
-    def _rest_end(self, name: str, share: _Share[T], now_s: float) -> float | None:
-        """None: the share does not rest."""
-        if share.rests_until_s > now_s and self._others_present(name, now_s):
-            return share.rests_until_s
+    def _rest_end(self, name: str, share: _Share[T], now_s: float) -> float:
+        """When the share has rested, if others are about."""
         if (
-            self._common_rest_until_s > now_s
+            self._common_rest_until_s > max(now_s, share.rests_until_s)
             and share.typical_s >= LONG_SECONDS
             and self._others_present(name, now_s, typical_s_max=SMALL_SECONDS)
         ):
             return self._common_rest_until_s
-        return None
+        return share.rests_until_s
 
     def waits_beside(self, name: str) -> bool:
         """Whether another share waits."""
-        return any(share.waiting for other, share in self._shares.items() if other != name)
+        return any(
+            share.waiting or share.steps for other, share in self._shares.items() if other != name
+        )
 
     def _has_place(self, name: str, share: _Share[T], now_s: float) -> bool:
         if share.held == 0:

@@ -1,7 +1,7 @@
 """A connection to a source: read-only, on one snapshot, with bounds on the time of statements.
 
 Everything here blocks and belongs into one thread, apart from `cancel`. Values come as the driver
-gives them; nothing is converted.
+gives them; nothing is converted, but for what psycopg cannot (`pull/postgres_values.py`).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from zibaldone.errors import InvalidArgument
 from zibaldone.limits import SOURCE_CONNECT_SECONDS_MAX
 from zibaldone.model.source import SourceDefinition
 from zibaldone.pull.faults import translated
+from zibaldone.pull.postgres_values import load_leniently
 
 Row = tuple[Any, ...]
 
@@ -91,6 +92,8 @@ class Connection:
             self._raw = raw
         if self._is_severed:
             self._sever()
+        if self.url.get_driver_name() == "psycopg":
+            load_leniently(raw)
 
     @contextmanager
     def errors(self) -> Iterator[None]:

@@ -47,7 +47,11 @@ class Plan:
         key = [self.selectable.c[name] for name in self.definition.key]
         statement = self.select(columns, in_order=False)
         if len(key) == 1:
-            return statement.where(key[0].in_([value for (value,) in keys]))
+            # Untyped: else all are cast to what the first one would be, such as a small integer.
+            values = sqlalchemy.bindparam(
+                "keys", [value for (value,) in keys], sqlalchemy.types.NULLTYPE, expanding=True
+            )
+            return statement.where(key[0].in_(values))
         return statement.where(sqlalchemy.tuple_(*key).in_(keys))
 
     def count(self) -> Any:

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from functools import partial
 from pathlib import Path
 
 import apsw
@@ -16,6 +15,7 @@ from tests.drivers.commands import Commands
 from tests.drivers.server import Server
 from tests.store.kept import ACTOR, EVERYTHING, Kept
 from tests.store.sqlite.invariants import broken_invariants
+from zibaldone.access.share import SHARE
 from zibaldone.index import renewal
 from zibaldone.index.renewal import TERMS_VERSION, renew_terms, settle_terms
 from zibaldone.keep.create import NewDocument, create
@@ -67,8 +67,8 @@ def making(writer: Writer) -> Document:
     return create(writer, NewDocument("long", text()), ACTOR, Limits())[0]
 
 
-def short_one(number: int, writer: Writer) -> Document:
-    return create(writer, NewDocument(f"short/{number}", "text"), ACTOR, Limits())[0]
+def short_one(writer: Writer) -> Document:
+    return create(writer, NewDocument("short", "text"), ACTOR, Limits())[0]
 
 
 def removing(writer: Writer) -> Document:
@@ -136,16 +136,17 @@ def test_others_write_while_its_terms_are_stored(
     if work is removing:
         kept.write(making)
 
-    async def short_writes() -> int:
+    async def left_after_a_short_write() -> int:
+        SHARE.set("its own")
         running = await between(store, file, work)
-        written = 0
-        while not running.done():
-            await store.write(EVERYTHING, partial(short_one, written))
-            written += 1
+        SHARE.set("others")
+        await store.write(EVERYTHING, short_one)
+        left = unsettled(file)
         await running
-        return written
+        return left
 
-    assert asyncio.run(short_writes()) > 3
+    assert asyncio.run(left_after_a_short_write()) > 0
+    assert unsettled(file) == 0
 
 
 def test_what_a_caller_who_gave_up_left_is_stored_in_the_background(

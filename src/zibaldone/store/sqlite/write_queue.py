@@ -74,7 +74,7 @@ class WriteQueue:
             if self._closed:
                 write.future.set_exception(StorageUnavailable("The store is closed."))
                 return
-            self._turns.add(write.share, write)
+            self._turns.add(write.share, write, is_step=write.rest_factor is not None)
             self._wake()
         # A future keeps its callbacks when it is done: what a write holds would live on with it, a
         # hundred megabytes and more, until the collector comes.
