@@ -434,11 +434,11 @@ class World:
         while True:
             _, health = await wire.request("GET", "/health")
             index = health["services"]["index"]
-            if index["failed"]:
+            if index.get("failed"):
                 _, jobs = await wire.request("GET", "/jobs?kind=vectors&state=parked")
                 self._tally.note("parked", f"{index['failed']} documents: {jobs}")
                 return False
-            if not index["pending"]:
+            if index.get("pending") == 0:  # not there: the store could not be asked just now
                 return True
             if time.monotonic() > until_s:
                 self._tally.note("partial", f"the index does not get done: {index}")
