@@ -11,6 +11,7 @@ import json
 from typing import Any
 
 from zibaldone import extras
+from zibaldone.text.json_values import is_nested_deeper
 
 _TYPES = ("date", "time", "timetz", "timestamp", "timestamptz", "interval", "json", "jsonb")
 
@@ -52,7 +53,7 @@ def _text(data: Any) -> str:
 def _is_odd(value: Any, data: bytes) -> bool:
     """Whether JSON that could be read cannot be written: it is too deep, or an escape of it stands
     for half a character."""
-    if _is_deep(value):
+    if is_nested_deeper(value, _DEPTH_MAX):
         return True
     if b"\\u" not in data:
         return False
@@ -61,17 +62,3 @@ def _is_odd(value: Any, data: bytes) -> bool:
     except UnicodeEncodeError:
         return True
     return False
-
-
-def _is_deep(value: Any) -> bool:
-    level = [value] if isinstance(value, list | dict) else []
-    for _ in range(_DEPTH_MAX):
-        level = [
-            part
-            for nested in level
-            for part in (nested.values() if isinstance(nested, dict) else nested)
-            if isinstance(part, list | dict)
-        ]
-        if not level:
-            return False
-    return True

@@ -74,3 +74,18 @@ def _count(data: bytes, values_max: int) -> ValueCount:
         if count.values > values_max:
             break
     return count
+
+
+def is_nested_deeper(value: Any, levels_max: int) -> bool:
+    """Whether lists and objects stand in one another in more levels than this."""
+    level = [value] if isinstance(value, list | dict) else []
+    for _ in range(levels_max):
+        if not level:
+            return False
+        level = [
+            part
+            for nested in level
+            for part in (nested.values() if isinstance(nested, dict) else nested)
+            if isinstance(part, list | dict)
+        ]
+    return bool(level)

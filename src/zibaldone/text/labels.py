@@ -10,6 +10,7 @@ import orjson
 
 from zibaldone.limits import METADATA_DEPTH_MAX, TAG_CHARS_MAX, TAGS_MAX, TITLE_CHARS_MAX
 from zibaldone.text.frontmatter import as_line, read_front_matter, tags_of
+from zibaldone.text.json_values import is_nested_deeper
 
 MARKDOWN = "text/markdown"
 
@@ -63,17 +64,10 @@ def _metadata(values: Mapping[str, Any], bytes_max: int) -> dict[str, Any]:
             encoded = orjson.dumps({key: value})
         except TypeError:  # a number that is too long
             continue
-        is_storable = b"\\u0000" not in encoded and not _is_deep(value, METADATA_DEPTH_MAX - 1)
+        is_storable = b"\\u0000" not in encoded and not is_nested_deeper(
+            value, METADATA_DEPTH_MAX - 1
+        )
         if is_storable and len(encoded) <= bytes_max:
             kept[key] = value
             bytes_max -= len(encoded)
     return kept
-
-
-def _is_deep(value: Any, depth_max: int) -> bool:
-    if not isinstance(value, dict | list):
-        return False
-    if not depth_max:
-        return True
-    parts = value.values() if isinstance(value, dict) else value
-    return any(_is_deep(part, depth_max - 1) for part in parts)
