@@ -150,12 +150,12 @@ class TestRest:
         assert not turns.is_resting
 
     def test_a_step_of_long_work_is_followed_by_a_rest_of_its_own(self) -> None:
-        turns: Turns[str] = Turns(1, rest_factor=4)
+        turns: Turns[str] = Turns(1, rest_factor=4, step_rest_factor=2)
         turns.add("b", "b")
         served(turns, 1)
         turns.add("a", "step", is_step=True)
         turns.take(NOW)
-        turns.give_back("a", 0.02, NOW, worked_s=0.01, rest_factor=2)
+        turns.give_back("a", 0.02, NOW, worked_s=0.01, is_step=True)
         turns.add("a", "next step", is_step=True)
         assert turns.take(NOW + 0.019) is None
         assert turns.rest_ends_s == NOW + 0.02

@@ -13,8 +13,8 @@ A place cannot be taken back from work that runs, so none of what follows may be
   as others are about. Where there is one place only (a writer), this is what leaves it free;
 - with `common_rest_factor`, all shares whose work takes long rest after it, as long as somebody is
   about whose work is short. Else several of them would hold the place in turn, all of the time;
-- a step of long work that was divided into many is not kept waiting by these rests, only by a short
-  one of its own.
+- a step of long work that was divided into many is not kept waiting by these rests, only by one in
+  proportion to the step before it (`step_rest_factor`).
 """
 
 from __future__ import annotations
@@ -72,9 +72,6 @@ class _Share(Generic[T]):
         return bool(self.held or self.waiting or self.steps)
 
 
-_NOBODY: _Share[Any] = _Share()
-
-
 class Turns(Generic[T]):
     """Not safe for threads: whoever shares it holds a lock. `now_s` is a monotonic clock."""
 
@@ -87,6 +84,7 @@ class Turns(Generic[T]):
         extra: int = 0,
         rest_factor: float = 0.0,
         common_rest_factor: float = 0.0,
+        step_rest_factor: float = 0.0,
     ) -> None:
         self._places = places
         self._per_share = per_share
@@ -95,6 +93,7 @@ class Turns(Generic[T]):
         self._rest_factor = rest_factor
         self._common_rest_factor = common_rest_factor
         self._common_rest_until_s = 0.0
+        self._step_rest_factor = step_rest_factor
         self._shares: dict[str, _Share[T]] = {}
         self._taken = 0
         self._clock_s = 0.0
@@ -124,8 +123,8 @@ class Turns(Generic[T]):
 
     def discard(self, name: str, item: T) -> bool:
         """Take somebody out of the queue. False: they do not wait (any more)."""
-        share = self._shares.get(name, _NOBODY)
-        for queue in (share.waiting, share.steps):
+        share = self._shares.get(name)
+        for queue in () if share is None else (share.waiting, share.steps):
             if item in queue:
                 queue.remove(item)
                 return True
@@ -184,12 +183,9 @@ class Turns(Generic[T]):
         now_s: float,
         *,
         worked_s: float | None = None,
-        rest_factor: float | None = None,
+        is_step: bool = False,
     ) -> None:
-        """`worked_s`: how much of the time was work, where the rest was waiting.
-
-        `rest_factor`: of a step. The next one comes after a rest in proportion to its work.
-        """
+        """`worked_s`: how much of the time was work, where the rest was waiting."""
         share = self._shares[name]
         self._taken -= 1
         share.held -= 1
@@ -197,8 +193,9 @@ class Turns(Generic[T]):
         share.ended_s = now_s
         worked_s = seconds if worked_s is None else worked_s
         share.typical_s = max(worked_s, share.typical_s * _TYPICAL_DECAY)
-        if rest_factor is not None:
-            share.steps_rest_until_s = now_s + min(worked_s * rest_factor, REST_SECONDS_MAX)
+        if is_step:
+            rest_s = min(worked_s * self._step_rest_factor, REST_SECONDS_MAX)
+            share.steps_rest_until_s = now_s + rest_s
         elif worked_s >= LONG_SECONDS:
             self._rest_after_long(share, seconds, now_s)
 

@@ -36,7 +36,7 @@ _COMMON_REST_FACTOR = 2.0
 """After a long write, others than those who write long have the writer for twice as long: several
 callers with long ones leave two thirds of the time to the others."""
 
-STEP_REST_FACTOR = 1.0
+_STEP_REST_FACTOR = 1.0
 """After a step of a long write its caller rests for as long. Half of the short writes of others
 find the writer free, and the other half wait for one step."""
 
@@ -49,8 +49,8 @@ class Write(Generic[T]):
     share: str
     work: Callable[[apsw.Connection], T]
     future: Future[T]
-    rest_factor: float | None = None
-    """Of a step of long work. A write that is whole rests only if it took long."""
+    is_step: bool = False
+    """One of the steps that long work was divided into."""
 
     def fail(self, error: BaseException) -> None:
         if self.future.running() or self.future.set_running_or_notify_cancel():
@@ -62,7 +62,10 @@ class WriteQueue:
 
     def __init__(self) -> None:
         self._turns: Turns[Write[Any]] = Turns(
-            1, rest_factor=_REST_FACTOR, common_rest_factor=_COMMON_REST_FACTOR
+            1,
+            rest_factor=_REST_FACTOR,
+            common_rest_factor=_COMMON_REST_FACTOR,
+            step_rest_factor=_STEP_REST_FACTOR,
         )
         self._lock = threading.Lock()
         self._wakes: SimpleQueue[None] = SimpleQueue()
@@ -74,7 +77,7 @@ class WriteQueue:
             if self._closed:
                 write.future.set_exception(StorageUnavailable("The store is closed."))
                 return
-            self._turns.add(write.share, write, is_step=write.rest_factor is not None)
+            self._turns.add(write.share, write, is_step=write.is_step)
             self._wake()
         # A future keeps its callbacks when it is done: what a write holds would live on with it, a
         # hundred megabytes and more, until the collector comes.
@@ -137,7 +140,7 @@ class WriteQueue:
             finally:
                 group.ended_s, worked_s = time.monotonic(), time.thread_time() - begun_cpu_s
                 group.size += 1
-                if worked_s >= LONG_SECONDS and write.rest_factor is None:
+                if worked_s >= LONG_SECONDS and not write.is_step:
                     group.long_from = write.share
                 with self._lock:
                     self._turns.give_back(
@@ -145,7 +148,7 @@ class WriteQueue:
                         group.ended_s - begun_s,
                         group.ended_s,
                         worked_s=worked_s,
-                        rest_factor=write.rest_factor,
+                        is_step=write.is_step,
                     )
             with self._lock:  # not in `finally`: whoever ends the group early takes nothing more
                 write = self._next(group, group.ended_s - started_s)

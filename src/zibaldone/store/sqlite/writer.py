@@ -22,7 +22,7 @@ from zibaldone.errors import StorageFull, StorageUnavailable
 from zibaldone.store.sqlite.checkpoint import Checkpoints
 from zibaldone.store.sqlite.connection import Connection
 from zibaldone.store.sqlite.faults import STORE_PROBLEMS, as_storage_error, errno_of
-from zibaldone.store.sqlite.write_queue import STEP_REST_FACTOR, Write, WriteQueue
+from zibaldone.store.sqlite.write_queue import Write, WriteQueue
 
 T = TypeVar("T")
 
@@ -46,8 +46,7 @@ class WriterThread:
         `is_step`: it is one of the steps that long work was divided into.
         """
         future: Future[T] = Future()
-        rest_factor = STEP_REST_FACTOR if is_step else None
-        self._queue.put(Write(current_share(), work, future, rest_factor))
+        self._queue.put(Write(current_share(), work, future, is_step))
         return future
 
     def close(self) -> None:
