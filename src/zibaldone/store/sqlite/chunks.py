@@ -126,4 +126,4 @@ def _stored(listed: str) -> list[StoredChunk]:
 
 
 def _listed(values: Iterable[object]) -> str:
-    return orjson.dumps(list(values)).decode()
+    return rows.dumps(list(values))

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import apsw
-import orjson
 
 from zibaldone.model.chunk import ChunkTerms
-from zibaldone.store import statements
+from zibaldone.store import rows, statements
 from zibaldone.store.sqlite import term_steps
 from zibaldone.store.sqlite.terms import replace_terms
 from zibaldone.store.upkeep import TermProgress, TermSource
@@ -42,7 +41,7 @@ class TermUpkeep:
         self._raw.execute(_SQL["advance"], values)
         if not self._raw.changes():
             return False
-        listed = orjson.dumps(list(terms)).decode()
+        listed = rows.dumps(list(terms))
         present = [key for (key,) in self._raw.execute(_SQL["present"], {"chunk_keys": listed})]
         replace_terms(self._raw, {key: terms[key] for key in present})
         return True
