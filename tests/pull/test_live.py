@@ -96,6 +96,12 @@ class Following:
             await asyncio.sleep(0.05)
         return jobs
 
+    async def until_in_step(self) -> SourceLag:
+        """Let it sync what was changed before it began, until nothing is left."""
+        await self.until(lambda jobs: len(jobs) == 1)
+        await self.finish()
+        return await self.until_lag(lambda lag: lag.mode == "listening" and lag.seconds == 0)
+
     async def until_lag(self, condition: Callable[[SourceLag], bool]) -> SourceLag:
         deadline_s = time.monotonic() + PATIENCE_SECONDS
         while not (lags := self.live.lags()) or not condition(lags[0]):
@@ -123,9 +129,7 @@ def test_a_change_in_postgresql_adds_a_sync(store: Store, database: str) -> None
 
     async def scenario() -> None:
         async with following(store, {"posts": table(database)}) as run:
-            await run.until(lambda jobs: len(jobs) == 1)  # whatever was changed before
-            await run.finish()
-            quiet = await run.until_lag(lambda lag: lag.mode == "listening" and lag.seconds == 0)
+            quiet = await run.until_in_step()
             assert (quiet.is_late, quiet.problem) == (False, None)
             with psycopg.connect(database, autocommit=True) as raw:
                 raw.execute(trigger_sql(definition).encode())
@@ -184,9 +188,7 @@ def test_a_database_that_notifies_all_the_time_does_not_keep_us_busy(
 
     async def check() -> None:
         async with following(store, {"posts": table(database)}) as live:
-            await live.until(lambda jobs: len(jobs) == 1)
-            await live.finish()
-            await live.until_lag(lambda lag: lag.mode == "listening" and lag.seconds == 0)
+            await live.until_in_step()
             began_s = time.thread_time()
             async with await psycopg.AsyncConnection.connect(database, autocommit=True) as raw:
                 await raw.execute(flood, [channel_of("posts")])
@@ -203,9 +205,7 @@ def test_the_queue_of_the_database_is_not_filled(store: Store, database: str) ->
 
     async def check() -> None:
         async with following(store, {"posts": table(database)}) as live:
-            await live.until(lambda jobs: len(jobs) == 1)
-            await live.finish()
-            await live.until_lag(lambda lag: lag.mode == "listening" and lag.seconds == 0)
+            await live.until_in_step()
             async with (
                 asyncio.timeout(30),
                 await psycopg.AsyncConnection.connect(database, autocommit=True) as raw,
